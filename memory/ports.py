@@ -75,7 +75,7 @@ class Store(Protocol):
     # Lifetime
 
     async def prepare(self) -> None:
-        """Create what is missing (indexes) and run the migrations that are due; safe to run twice, or at once."""
+        """Create missing indexes and run the migrations that are due; safe to run twice, or at once."""
         ...
 
     async def ping(self) -> str:
@@ -105,7 +105,7 @@ class Store(Protocol):
         until: datetime | None = None,
         newest: int | None = None,
     ) -> tuple[Turn, ...]:
-        """Return turns, oldest first by (at, turn_id): `since` <= at < `until`, the newest N of those if given.
+        """Return turns with `since` <= at < `until`, the newest N if given, oldest first by (at, turn_id).
 
         With `session`, only that session's; none of a session's turns is older than its `started_at`.
         """
@@ -149,7 +149,7 @@ class Store(Protocol):
         until: datetime | None = None,
         newest: int | None = None,
     ) -> tuple[Session, ...]:
-        """Return sessions, oldest first by (started_at, session_id): `since` <= started_at < `until`, the newest N if given."""
+        """Return sessions with `since` <= started_at < `until`, the newest N if given, oldest first."""
         ...
 
     def due(self, now: datetime) -> AsyncIterator[Session]:
@@ -164,7 +164,7 @@ class Store(Protocol):
         ...
 
     async def touch(self, session: Session, *, due_at: datetime) -> bool:
-        """Move the deadline forward (never back) if the session is still open at this revision; False if not."""
+        """Move the deadline, never back, if the session is still open at this revision; False if not."""
         ...
 
     async def set_window(
@@ -192,17 +192,17 @@ class Store(Protocol):
         ...
 
     async def finish(self, session: Session, *, summary: str | None, summary_model: str) -> bool:
-        """Land the result: closing -> closed, if this owner still holds the lease and the revision is the same."""
+        """Land the result: closing -> closed, if this owner has the lease and the revision is the same."""
         ...
 
     async def postpone(self, session: Session, *, due_at: datetime, fault: str | None) -> bool:
-        """Give the lease back, to be taken up again at `due_at`; with `fault` it counts as a failed attempt."""
+        """Give the lease back, to be taken up at `due_at`; with `fault` it counts as a failed attempt."""
         ...
 
     async def revise(self, memory_id: MemoryId, session_id: SessionId, *, due_at: datetime) -> Session | None:
-        """Drop all that was derived from a session's turns and raise its revision; closed -> closing, due at `due_at`.
+        """Drop all that was derived from a session's turns and raise its revision; closed -> closing.
 
-        An open session stays open with its deadline. Attempts and fault start over, a lease is void.
+        One that was closed is due at `due_at`; an open session stays open with its deadline. Attempts and fault start over, a lease is void.
         """
         ...
 

@@ -52,7 +52,7 @@ class SessionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts as the model's server reported them; `cached` is the part of `prompt` served from its cache."""
+    """Token counts as the server reported them; `cached` is the part of `prompt` out of its cache."""
 
     prompt: int
     completion: int
