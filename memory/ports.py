@@ -202,7 +202,8 @@ class Store(Protocol):
     async def revise(self, memory_id: MemoryId, session_id: SessionId, *, due_at: datetime) -> Session | None:
         """Drop all that was derived from a session's turns and raise its revision; closed -> closing.
 
-        One that was closed is due at `due_at`; an open session stays open with its deadline. Attempts and fault start over, a lease is void.
+        One that was closed is due at `due_at`; an open session stays open with its deadline. Attempts and
+        fault start over, a lease is void.
         """
         ...
 
