@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from memory.backlog import Backlog
 from memory.blocks import BlockPolicy, load_block
@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 Key = tuple[MemoryId, Audience]
 
 _FRESH = timedelta(seconds=1)  # for so long, what was read of a session is taken to be still so
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class Sessions:
@@ -345,9 +346,12 @@ class Sessions:
         for key, held in tuple(self._held.items()):
             if key[0] != memory_id:
                 continue
-            held.gone = erased
-            if erased or not held.busy:
+            if erased:
+                held.gone = True
                 self._drop(key)
+            else:
+                held.unload()
+                held.checked_at = _LONG_AGO
         if erased:
             self.backlog.forget(memory_id)
 
