@@ -5,11 +5,13 @@ The engine calls this protocol; who speaks which API is not known here.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
-from memory import PromptMessage, Usage
+from bot.errors import ModelError, ModelSilent, PromptTooLong
+from memory import Completion, CompletionFault, CompletionTooLong, PromptMessage, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,40 @@ class ChatModel(Protocol):
 
     def stream(
         self, prompt: Sequence[PromptMessage], *, max_tokens: int
-    ) -> AsyncIterator[TextPiece | Finished]:
+    ) -> AsyncGenerator[TextPiece | Finished, None]:
         """Stream the reply: text pieces, then exactly one Finished. Raises a ModelError at any point.
 
-        Closing the iterator early ends the request at the server.
+        Closing the generator early (`aclose`, or `contextlib.aclosing` around it) ends the request at the
+        server at once; who may stop before the end must close it.
         """
         ...
+
+
+async def complete_by_stream(
+    model: ChatModel, prompt: Sequence[PromptMessage], *, max_tokens: int
+) -> Completion:
+    """Read a streamed reply to its end; this is what makes a Completer of a ChatModel.
+
+    Raises CompletionFault with the ModelError as its cause, CompletionTooLong where that is PromptTooLong.
+    """
+    try:
+        return await _read_whole(model, prompt, max_tokens=max_tokens)
+    except PromptTooLong as error:
+        raise CompletionTooLong(str(error)) from error
+    except ModelError as error:
+        raise CompletionFault(str(error)) from error
+
+
+async def _read_whole(model: ChatModel, prompt: Sequence[PromptMessage], *, max_tokens: int) -> Completion:
+    texts: list[str] = []
+    name, usage = "", None
+    async with aclosing(model.stream(prompt, max_tokens=max_tokens)) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, TextPiece):
+                texts.append(piece.text)
+            else:
+                name, usage = piece.model, piece.usage
+    text = "".join(texts).strip()
+    if not text:
+        raise ModelSilent("the reply is blank")
+    return Completion(text=text, model=name, usage=usage)
