@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from memory.blocks import MemoryBlock
 from memory.tokens import Measure, TokenEstimator, measure
 from memory.types import RunningSummary, Session, Turn, TurnId
-from memory.window import WindowPolicy, evicted
+from memory.window import WindowPolicy, evicted, next_block
 
 _STAMP = Measure(ascii=10)  # each message of a person goes with its time
 
@@ -46,8 +47,11 @@ class Conversation:
     entries: list[Entry] = field(default_factory=list)
     size: Measure = field(default_factory=Measure)
     block: MemoryBlock = field(default_factory=MemoryBlock)
+    zone: ZoneInfo | None = None  # the person's, read with the block
     ready: RunningSummary | None = None  # made in the background, goes in with the next eviction
     folding: bool = False
+    behind: TurnId | None = None  # the last turn that has left the window with no text covering it yet
+    unfolded: int = 0  # how many such turns there are since the last folding began
 
     def fill(self, turns: Iterable[Turn]) -> None:
         """Put these turns into the window in place of what was there."""
@@ -91,6 +95,15 @@ class Conversation:
             limit = policy.max_messages - coming.messages
             over = max(over, evicted(messages, limit=limit, keep=int(policy.max_messages * policy.evict_to)))
         return over
+
+    def next_to_go(self, policy: WindowPolicy, *, room: int, estimator: TokenEstimator) -> int:
+        """Return how many of the oldest turns the next eviction will take, or 0 while it is far off."""
+        if policy.mode == "messages":
+            most, sizes = policy.max_messages, [entry.size.messages for entry in self.entries]
+        else:
+            most = min(policy.max_tokens, room) if policy.mode == "tokens" else room
+            sizes = [estimator.tokens(entry.size) for entry in self.entries]
+        return next_block(sizes, limit=most, keep=int(most * policy.evict_to))
 
     def evict(self, count: int, *, coming: TurnId) -> TurnId:
         """Take the oldest `count` turns out; returns the first turn that the window shows from now on."""

@@ -96,6 +96,8 @@ class Sessions:
             turn = await self._write(conversation, turn)
         except StoreUnavailable:
             self.backlog.hold(turn, conversation.session)
+        if conversation.gone:
+            return turn
         conversation.append(turn)
         self._hold(conversation, deadline=self._clock.now() + self._timeout)
         return turn
@@ -110,21 +112,30 @@ class Sessions:
         if conversation.provisional or self.backlog.holds(turn.memory_id, turn.audience):
             raise StoreUnavailable("earlier turns of this conversation wait for the store")
         now = self._clock.now()
-        if (due_at := conversation.session.due_at) is not None and due_at <= now:
-            # The reply took so long that another process may have ended the session.
-            await self._move_or_reopen(conversation, now)
-            turn = replace(turn, session_id=conversation.session.session_id)
+        if now - conversation.checked_at >= _FRESH and not await self._still_wanted(conversation, now):
+            conversation.gone = True
+            self._drop(self._key(conversation.session))
+            return turn
+        turn = replace(turn, session_id=conversation.session.session_id)
         await self._store.add_turn(turn)
         return turn
 
-    async def _move_or_reopen(self, conversation: Conversation, now: datetime) -> None:
-        due_at = now + self._timeout
-        if await self._store.touch(conversation.session, due_at=due_at):
-            conversation.session = replace(conversation.session, due_at=due_at)
+    async def _still_wanted(self, conversation: Conversation, now: datetime) -> bool:
+        """Look again after a reply that took long; False when the session was erased meanwhile.
+
+        If another process has ended it, the turn belongs to the next session.
+        """
+        session, due_at = conversation.session, now + self._timeout
+        stored = await self._store.session(session.memory_id, session.session_id)
+        if stored is None:
+            return False
+        if stored.state is SessionState.OPEN and await self._store.touch(stored, due_at=due_at):
+            conversation.session = replace(session, due_at=due_at)
         else:
-            conversation.session = await self._open_in_store(self._key(conversation.session), now)
+            conversation.session = await self._open_in_store(self._key(session), now)
             conversation.fill(())
         conversation.checked_at = now
+        return True
 
     async def _store_late(self, turn: Turn, session: Session) -> None:
         """Bring a turn from the backlog into the store, and its session first."""
@@ -243,10 +254,14 @@ class Sessions:
             log.warning("a conversation goes on without its past, the store is away: %s", fault)
             return
         shown = [turn for turn in turns if turn.turn_id >= (session.window_from or "")]
+        covered = session.running.through if session.running else ""
+        left = [turn.turn_id for turn in turns if covered < turn.turn_id < (session.window_from or "")]
+        conversation.behind, conversation.unfolded = (left[-1] if left else None), len(left)
         stored = {turn.turn_id for turn in shown}
         late = [turn for turn in conversation.turns if turn.turn_id not in stored]
         conversation.fill((*shown, *late))
         conversation.block = block
+        conversation.zone = zone
         conversation.loaded = True
 
     # The end of a session
@@ -337,7 +352,7 @@ class Sessions:
                 if held is not None:
                     held.unload()
 
-    def invalidate(self, memory_id: MemoryId, *, erased: bool) -> None:
+    def invalidate(self, memory_id: MemoryId, erased: bool) -> None:
         """Let go of what is held of a person, after something of theirs was erased.
 
         With `erased`, everything was: a turn that is under way is not stored any more. Otherwise open

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+_NEAR = 0.75  # the part of the limit from which on an eviction is near
+
 WindowMode = Literal["unlimited", "messages", "tokens"]
 
 
@@ -40,3 +42,18 @@ def evicted(sizes: Sequence[int], *, limit: int, keep: int) -> int:
         total -= sizes[gone]
         gone += 1
     return gone
+
+
+def next_block(sizes: Sequence[int], *, limit: int, keep: int) -> int:
+    """Return how many of the oldest turns the next eviction will take; 0 while it is far off.
+
+    Known ahead, because an eviction begins at `limit` and ends at `keep`: whatever else is said until then,
+    the oldest turns that make up the difference go.
+    """
+    if sum(sizes) < _NEAR * limit:
+        return 0
+    gone = count = 0
+    while count < len(sizes) and gone < limit - keep:
+        gone += sizes[count]
+        count += 1
+    return count
