@@ -109,7 +109,7 @@ class Forgetting:
         turns = await self._store.delete_turns(memory_id, (turn_id,))
         session = await self._revise(memory_id, session_id, last=True)
         gone = Holdings(turns=turns, summaries=_derived(before) - _derived(session))
-        if session is not None and session.state is not SessionState.OPEN:
+        if session is not None:
             counts = await self._store.count_turns(memory_id)
             if not counts.get(session_id):
                 gone += await self._store.delete_session(memory_id, session_id)
