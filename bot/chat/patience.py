@@ -24,7 +24,7 @@ class Patience:
     def __init__(
         self, model: ChatModel, clock: Clock, *, jitter: Callable[[], float], longest: float = 30.0
     ) -> None:
-        """Wrap `model`; `jitter` gives numbers in [0, 1), `longest` bounds the waiting per reply, in seconds."""
+        """Wrap `model`; `jitter` gives numbers in [0, 1), `longest` bounds the waiting, in seconds."""
         self._model = model
         self._clock = clock
         self._jitter = jitter
