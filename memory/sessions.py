@@ -86,7 +86,7 @@ class Sessions:
     async def finish(self, conversation: Conversation, turn: Turn) -> Turn:
         """Store the turn and move the deadline; returns the turn as stored.
 
-        While the store is away, the turn waits in the backlog. A turn whose person was erased meanwhile is
+        While the store does not take it, the turn waits in the backlog. A turn whose person was erased meanwhile is
         not kept.
         """
         conversation.busy = False
@@ -94,7 +94,7 @@ class Sessions:
             return turn
         try:
             turn = await self._write(conversation, turn)
-        except StoreUnavailable:
+        except StoreFault:
             self.backlog.hold(turn, conversation.session)
         if conversation.gone:
             return turn
@@ -187,8 +187,8 @@ class Sessions:
                 await self._take_in(held)
             else:
                 return True
-        except StoreUnavailable as fault:
-            log.warning("going on from memory, the store is away: %s", fault)
+        except StoreFault as fault:
+            log.warning("going on from memory, the store failed: %s", fault)
             return True
         held.checked_at = now
         return True
@@ -208,7 +208,7 @@ class Sessions:
         try:
             session = await self._open_in_store(key, now)
             provisional = False
-        except StoreUnavailable as fault:
+        except StoreFault as fault:
             log.warning("a session begins without the store: %s", fault)
             session, provisional = self._fresh(key, now), True
         conversation = Conversation(
@@ -250,8 +250,8 @@ class Sessions:
             block = await load_block(
                 self._store, session, zone=zone, policy=self._block, estimator=self._estimator
             )
-        except StoreUnavailable as fault:
-            log.warning("a conversation goes on without its past, the store is away: %s", fault)
+        except StoreFault as fault:
+            log.warning("a conversation goes on without its past, the store failed: %s", fault)
             return
         shown = [turn for turn in turns if turn.turn_id >= (session.window_from or "")]
         covered = session.running.through if session.running else ""

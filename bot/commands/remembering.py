@@ -1,0 +1,107 @@
+"""/memory: what is remembered, and finding what was said."""
+
+from __future__ import annotations
+
+from datetime import datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+from bot.commands.command import Answer, Call
+from bot.texts import Texts
+from memory import Overview, SessionState, SessionView, Turn
+
+_MOST_SESSIONS = 8
+_MOST_FOUND = 8
+_LONGEST_QUOTE = 160
+
+
+async def show_memory(call: Call) -> Answer:
+    """Show what is remembered, or search it."""
+    verb, _, rest = call.arguments.partition(" ")
+    if verb.casefold() in {"search", "查找", "搜索"}:
+        return await _search(call, rest.strip())
+    if verb:
+        return Answer(call.texts("memory.usage"))
+    overview = await call.memory.archive.overview(call.memory_id, in_front_of=call.audience)
+    lines = list(overview_lines(overview, call.texts, call.zone))
+    if call.memory.waiting:
+        turns = call.texts.counted("count.turns", call.memory.waiting)
+        lines.append(call.texts("memory.unstored", turns=turns))
+    return Answer("\n".join(lines))
+
+
+def overview_lines(overview: Overview, texts: Texts, default_zone: ZoneInfo) -> tuple[str, ...]:
+    """Write an overview down, in lines."""
+    if not overview.sessions:
+        return (texts("memory.nothing"),)
+    zone = ZoneInfo(overview.person.timezone) if overview.person.timezone else default_zone
+    lines = [
+        texts(
+            "memory.head",
+            turns=texts.counted("count.turns", overview.turns),
+            sessions=texts.counted("count.sessions", len(overview.sessions)),
+        )
+    ]
+    lines.extend(_current(overview, texts, zone))
+    earlier = [view for view in overview.sessions if view.session.state is not SessionState.OPEN]
+    if earlier:
+        lines.append(texts("memory.earlier"))
+        lines.extend(f"• {_session(view, texts, zone)}" for view in reversed(earlier[-_MOST_SESSIONS:]))
+    if len(earlier) > _MOST_SESSIONS:
+        lines.append(texts("memory.more", count=len(earlier) - _MOST_SESSIONS))
+    if overview.person.timezone:
+        lines.append(texts("memory.zone", zone=overview.person.timezone))
+    return tuple(lines)
+
+
+def _current(overview: Overview, texts: Texts, zone: ZoneInfo) -> list[str]:
+    view = overview.current
+    if view is None:
+        return [texts("memory.no-current")]
+    turns = texts.counted("count.turns", view.turns)
+    since = written(view.session.started_at, zone)
+    lines = [texts("memory.current", since=since, turns=turns, window=len(overview.window))]
+    if view.session.running:
+        lines.append(texts("memory.running", text=shortened(view.session.running.text)))
+    return lines
+
+
+def _session(view: SessionView, texts: Texts, zone: ZoneInfo) -> str:
+    session = view.session
+    if session.summary:
+        text = shortened(session.summary, longest=400)
+    elif session.state is SessionState.CLOSED:
+        text = texts("memory.empty")
+    elif session.fault:
+        text = texts("memory.failed", fault=session.fault, attempts=session.attempts)
+    else:
+        text = texts("memory.pending")
+    turns = texts.counted("count.turns", view.turns)
+    return texts("memory.session", when=written(session.started_at, zone), turns=turns, text=text)
+
+
+async def _search(call: Call, words: str) -> Answer:
+    if not words:
+        return Answer(call.texts("search.usage"))
+    archive = call.memory.archive
+    found = await archive.search(call.memory_id, words, in_front_of=call.audience, limit=_MOST_FOUND)
+    if not found:
+        return Answer(call.texts("search.nothing", words=words))
+    lines = [_found(turn, call) for turn in found]
+    return Answer("\n".join([call.texts("search.head", words=words), *lines]))
+
+
+def _found(turn: Turn, call: Call) -> str:
+    reply = shortened(turn.reply) if turn.reply else call.texts("search.no-reply")
+    when = written(turn.at, call.zone)
+    return "• " + call.texts("search.line", when=when, human=shortened(turn.human), reply=reply)
+
+
+def written(at: datetime, zone: tzinfo) -> str:
+    """Write a moment as the person's clock shows it."""
+    return f"{at.astimezone(zone):%Y-%m-%d %H:%M}"
+
+
+def shortened(text: str, *, longest: int = _LONGEST_QUOTE) -> str:
+    """Put a text on one line, cut to a length."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
