@@ -171,7 +171,8 @@ class InMemoryStore:
         """See Store.due."""
         now = whole_ms(now)
         for session in tuple(self._sessions.values()):
-            if session.due_at is not None and session.due_at <= now:
+            over = session.due_at is not None and session.due_at <= now
+            if over and session.state is not SessionState.CLOSED:
                 yield session
 
     async def live(self) -> AsyncIterator[Session]:

@@ -57,7 +57,7 @@ def claimed(
         state=SessionState.CLOSING,
         owner=owner,
         due_at=whole_ms(until),
-        ended_at=stored.ended_at or whole_ms(ended_at),
+        ended_at=whole_ms(ended_at) if stored.state is SessionState.OPEN else stored.ended_at,
     )
 
 
