@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from bot.chat.model import Finished, TextPiece, complete_by_stream
+from bot.chat.model import Finished, TextPiece, read_whole
 from bot.errors import ModelError
 from memory import Completion, PromptMessage, Usage
 
@@ -108,7 +108,7 @@ class ScriptedModel:
 
     async def complete(self, prompt: Sequence[PromptMessage], *, max_tokens: int) -> Completion:
         """Play the next item of the script as one whole answer."""
-        return await complete_by_stream(self, prompt, max_tokens=max_tokens)
+        return await read_whole(self.stream(prompt, max_tokens=max_tokens))
 
     @staticmethod
     async def _texts(item: Scripted) -> AsyncGenerator[str, None]:

@@ -44,25 +44,23 @@ class ChatModel(Protocol):
         ...
 
 
-async def complete_by_stream(
-    model: ChatModel, prompt: Sequence[PromptMessage], *, max_tokens: int
-) -> Completion:
-    """Read a streamed reply to its end; this is what makes a Completer of a ChatModel.
+async def read_whole(pieces: AsyncGenerator[TextPiece | Finished, None]) -> Completion:
+    """Read a streamed reply to its end and close it; this is what makes a Completer of a ChatModel.
 
     Raises CompletionFault with the ModelError as its cause, CompletionTooLong where that is PromptTooLong.
     """
     try:
-        return await _read_whole(model, prompt, max_tokens=max_tokens)
+        return await _read(pieces)
     except PromptTooLong as error:
         raise CompletionTooLong(str(error)) from error
     except ModelError as error:
         raise CompletionFault(str(error)) from error
 
 
-async def _read_whole(model: ChatModel, prompt: Sequence[PromptMessage], *, max_tokens: int) -> Completion:
+async def _read(pieces: AsyncGenerator[TextPiece | Finished, None]) -> Completion:
     texts: list[str] = []
     name, usage = "", None
-    async with aclosing(model.stream(prompt, max_tokens=max_tokens)) as pieces:
+    async with aclosing(pieces):
         async for piece in pieces:
             if isinstance(piece, TextPiece):
                 texts.append(piece.text)

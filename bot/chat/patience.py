@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
-from bot.chat.model import ChatModel, Finished, TextPiece, complete_by_stream
+from bot.chat.model import ChatModel, Finished, TextPiece, read_whole
 from bot.chat.policy import row_for
 from bot.errors import ModelError, RateLimited
 from memory import Clock, Completion, PromptMessage
@@ -53,7 +53,7 @@ class Patience:
 
     async def complete(self, prompt: Sequence[PromptMessage], *, max_tokens: int) -> Completion:
         """Answer in one piece. Raises CompletionFault with the last ModelError as its cause."""
-        return await complete_by_stream(self, prompt, max_tokens=max_tokens)
+        return await read_whole(self.stream(prompt, max_tokens=max_tokens))
 
     def _pause(self, error: ModelError, tried: int) -> float | None:
         row = row_for(error)
