@@ -39,6 +39,7 @@ from memory.types import (
     Turn,
     TurnId,
     Usage,
+    time_ordered_id,
 )
 from memory.window import WindowMode, WindowPolicy
 
@@ -95,6 +96,7 @@ __all__ = [
     "from_json",
     "moment",
     "quoted",
+    "time_ordered_id",
     "to_json",
     "turn_to_json",
 ]

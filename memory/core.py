@@ -49,6 +49,7 @@ class MemorySettings:
     window: WindowPolicy = field(default_factory=WindowPolicy)
     block: BlockPolicy = field(default_factory=BlockPolicy)
     closing: ClosingPolicy = field(default_factory=ClosingPolicy)
+    grace: float = 5.0  # for summaries that are under way at the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ class Memory:
     async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.aclose(grace=5)
+        await self.aclose(grace=self._settings.grace)
 
     async def _come_up(self) -> None:
         await self._store.prepare()

@@ -23,6 +23,8 @@ ENGLISH: Mapping[str, str] = MappingProxyType(
         "stopped": "(stopped)",
         "nothing-to-stop": "I wasn't saying anything.",
         # Commands
+        "chat.head": "{companion} · /help shows the commands, Ctrl-D leaves",
+        "chat.small-model": "(The bundled model is very small: it shows that everything works, and is no great company.)",
         "unknown-command": "There is no command {command}. Try /help.",
         "nearest-command": "There is no command {command}. Did you mean {nearest}?",
         "help.head": "Just talk to me. And there are these:",

@@ -20,6 +20,8 @@ CHINESE: Mapping[str, str] = MappingProxyType(
         "memory-away": "我现在翻不到我的记忆，请过一会儿再试。",
         "stopped": "（已停下）",
         "nothing-to-stop": "我刚才没有在说话。",
+        "chat.head": "{companion} · /help 查看命令，Ctrl-D 离开",
+        "chat.small-model": "（自带的模型非常小：它只是证明一切都能运行，聊起来不算好伙伴。）",
         "unknown-command": "没有 {command} 这个命令。试试 /help。",
         "nearest-command": "没有 {command} 这个命令。你是想用 {nearest} 吗？",
         "help.head": "直接和我聊天就好。另外还有这些命令：",

@@ -1,0 +1,149 @@
+"""`omoide memory | forget | export | import`: what is stored, without a model and without a talk."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bot import log
+from bot.app import open_archive, zone_of
+from bot.cli.running import person, quiet, tell
+from bot.commands.forgetting import counts_text
+from bot.commands.remembering import overview_lines
+from bot.config import Config
+from bot.errors import UserError
+from bot.texts import Texts
+from memory import DIRECT, Archive, MemoryId, Overview, from_json, moment, to_json, turn_to_json
+
+
+async def memory(arguments: argparse.Namespace, config: Config, texts: Texts) -> int:
+    """Show what is remembered of a person."""
+    memory_id = person(arguments.who)
+    async with _archive(config) as archive:
+        overview = await archive.overview(memory_id, in_front_of=DIRECT)
+        if arguments.json:
+            print(json.dumps(as_json(overview), ensure_ascii=False, indent=2))
+        else:
+            print("\n".join(overview_lines(overview, texts, zone_of(config))))
+            if not overview.sessions:
+                await _say_who_is_known(archive, memory_id)
+    return 0
+
+
+def as_json(overview: Overview) -> dict[str, Any]:
+    """Write an overview in the form that scripts rely on."""
+    return {
+        "memory_id": overview.memory_id,
+        "turns": overview.turns,
+        "window": [turn_to_json(turn) for turn in overview.window],
+        "sessions": [
+            {
+                "id": view.session.session_id,
+                "state": view.session.state.value,
+                "audience": view.session.audience,
+                "started_at": moment(view.session.started_at),
+                "ended_at": moment(view.session.ended_at),
+                "turns": view.turns,
+                "summary": view.session.summary,
+            }
+            for view in overview.sessions
+        ],
+        "episodes": [],
+        "facts": [],
+    }
+
+
+async def _say_who_is_known(archive: Archive, memory_id: MemoryId) -> None:
+    platform = memory_id.partition(":")[0]
+    known = await archive.known(f"{platform}:", limit=5)
+    if known:
+        tell(f"There is something of: {', '.join(known)}.")
+
+
+async def forget(arguments: argparse.Namespace, config: Config, texts: Texts) -> int:
+    """Erase everything of a person; 1 if something is left."""
+    memory_id = person(arguments.who)
+    async with _archive(config) as archive:
+        plan = await archive.plan_forgetting(memory_id, DIRECT, "everything")
+        if plan is None:
+            print(texts("forget.nothing"))
+            return 0
+        counts = counts_text(plan.holdings, texts)
+        if not arguments.yes and not _sure(texts("forget.sure", counts=counts)):
+            return 1
+        erased = await archive.forget(plan)
+    gone = counts_text(erased.gone, texts)
+    if erased.left:
+        print(texts("forget.left", counts=gone, left=counts_text(erased.left, texts)))
+        return 1
+    print(texts("forget.done", counts=gone))
+    return 0
+
+
+def _sure(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise UserError(f"{question} Say so with --yes.")
+    print(f"{question} [y/N] ", end="", flush=True)
+    return sys.stdin.readline().strip().casefold() in {"y", "yes", "是"}
+
+
+async def export(arguments: argparse.Namespace, config: Config, texts: Texts) -> int:
+    """Write everything of a person as JSON."""
+    memory_id = person(arguments.who)
+    async with _archive(config) as archive:
+        portrait = await archive.export(memory_id)
+    if portrait is None:
+        tell(f"There is nothing of {memory_id}.")
+        return 1
+    text = json.dumps(to_json(portrait), ensure_ascii=False, indent=1)
+    if arguments.output is None:
+        print(text)
+    else:
+        _write(Path(arguments.output), text)
+        tell(f"{len(portrait.turns)} turns in {len(portrait.sessions)} sessions are in {arguments.output}.")
+    return 0
+
+
+def _write(path: Path, text: str) -> None:
+    """Put a file in place whole, or not at all, and readable for its owner only."""
+    try:
+        handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+async def take_in(arguments: argparse.Namespace, config: Config, texts: Texts) -> int:
+    """Take in an export; what is there already stays as it is."""
+    portrait = from_json(_read(arguments.file))
+    async with _archive(config) as archive:
+        added = await archive.take_in(portrait)
+    tell(
+        f"{portrait.person.memory_id}: {added.turns} turns and {added.sessions} sessions added; "
+        f"{added.known} were there already."
+    )
+    return 0
+
+
+def _read(name: str) -> object:
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        value: object = json.loads(text)
+    except OSError as error:
+        raise UserError(f"cannot read {name}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise UserError(f"{name} is no JSON: {error}") from error
+    return value
+
+
+def _archive(config: Config) -> contextlib.AbstractAsyncContextManager[Archive]:
+    log.set_up(level=config.log.level, form=config.log.format, file=config.data_dir / "log" / "commands.log")
+    return open_archive(config, tell=tell if sys.stderr.isatty() else quiet)

@@ -1,0 +1,92 @@
+"""What every command has around it: settings, an event loop, signals, and errors told to a person."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import getpass
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from bot.config import Config, load
+from bot.errors import BotError, ConfigError, UserError
+from bot.message import Platform, memory_id_of
+from bot.platforms.terminal import valid_name
+from bot.texts import Texts
+from memory import MemoryFault, MemoryId
+
+Work = Callable[[argparse.Namespace, Config, Texts], Coroutine[Any, Any, int]]
+
+
+def guarded(work: Work) -> Callable[[argparse.Namespace, Mapping[str, str]], int]:
+    """Make a command of a coroutine: with settings read, and every error of ours as one line."""
+
+    def command(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
+        try:
+            config = load(path=None, env=env)
+            return asyncio.run(_until_signal(work(arguments, config, texts_of(config, env))))
+        except (ConfigError, UserError) as error:
+            tell(f"omoide: {error}")
+            return 2
+        except (BotError, MemoryFault) as error:
+            tell(f"omoide: {error}")
+            return 1
+        except asyncio.CancelledError:
+            return 143  # ended by SIGTERM or SIGHUP, in order
+
+    return command
+
+
+async def _until_signal(work: Coroutine[Any, Any, int]) -> int:
+    """Run the work; SIGTERM and a closed terminal end it as Ctrl-C does, with everything left in order."""
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - a coroutine always runs in a task
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(NotImplementedError):  # no signals on this platform's loop
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, task.cancel)
+    return await work
+
+
+def tell(text: str) -> None:
+    """Say something beside the output: progress, errors."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def quiet(text: str) -> None:
+    """Say nothing: a script wants only what it asked for."""
+
+
+def texts_of(config: Config, env: Mapping[str, str]) -> Texts:
+    """Return our sentences in the configured language, or the machine's."""
+    if config.persona.language != "auto":
+        return Texts(config.persona.language)
+    return Texts(env.get("LC_ALL") or env.get("LC_MESSAGES") or env.get("LANG") or "en")
+
+
+def user_name(wanted: str | None) -> str:
+    """Return who talks in the terminal. Raises UserError."""
+    name = wanted if wanted is not None else _login_name()
+    if not valid_name(name):
+        raise UserError(f"{name!r} is no name for --user: 1 to 64 visible characters, no blank at an end")
+    return name
+
+
+def _login_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError) as error:
+        raise UserError("this system does not know your login name; give one with --user") from error
+
+
+def person(who: str) -> MemoryId:
+    """Return the memory id that NAME|ID on the command line means. Raises UserError."""
+    platform, colon, account = who.partition(":")
+    if colon and platform in {one.value for one in Platform} and account:
+        return memory_id_of(Platform(platform), account)
+    if not valid_name(who):
+        raise UserError(f"{who!r} is neither a name nor a memory id such as discord:1234")
+    return memory_id_of(Platform.TERMINAL, who)
