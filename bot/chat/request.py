@@ -8,9 +8,8 @@ for a part that is of use but not needed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from types import MappingProxyType
 
 from memory import PromptMessage
 
@@ -31,7 +30,7 @@ class Request:
 
     model: str
     temperature: float | None = None
-    extra: Mapping[str, object] = MappingProxyType({})
+    extra: Mapping[str, object] = field(default_factory=dict)
     refused: frozenset[Parameter] = frozenset()
     proven: bool = False  # it was taken as it is once, stream_options included
 

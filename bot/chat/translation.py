@@ -149,10 +149,10 @@ def _too_long(error: Mapping[str, object], message: str) -> PromptTooLong:
 
 
 def _details(error: Mapping[str, object]) -> str:
-    """Name what the server objects to, by its identifiers only."""
+    """Name what the server objects to, by identifiers that can be no key and nothing that a person wrote."""
     named = ((key, error.get(key)) for key in ("code", "type", "param"))
     return "".join(
         f", {key} {value}"
         for key, value in named
-        if isinstance(value, str) and re.fullmatch(r"[\w.\[\]-]{1,40}", value)
+        if isinstance(value, str) and re.fullmatch(r"[a-z_.]{1,40}", value)
     )
