@@ -27,6 +27,7 @@ class Backlog:
         self._write = write
         self._turns: deque[tuple[Turn, Session]] = deque()
         self._tasks = TaskSet()
+        self._bringing = False
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -39,7 +40,8 @@ class Backlog:
         """Keep a turn, and the session it was made in, until the store takes them."""
         self._turns.append((turn, session))
         log.warning("the store is away: %d turns wait to be stored", len(self._turns))
-        if not len(self._tasks):
+        if not self._bringing:
+            self._bringing = True
             self._tasks.spawn(self._bring(), name="backlog")
 
     def forget(self, memory_id: MemoryId) -> int:
@@ -51,12 +53,16 @@ class Backlog:
 
     async def _bring(self) -> None:
         wait = _FIRST_WAIT
-        while self._turns:
-            await self._clock.sleep(wait)
-            try:
-                await self.flush()
-            except StoreUnavailable:
-                wait = min(wait * 2, _LONGEST_WAIT)
+        try:
+            while self._turns:
+                await self._clock.sleep(wait)
+                try:
+                    await self.flush()
+                except StoreUnavailable:
+                    wait = min(wait * 2, _LONGEST_WAIT)
+        finally:
+            # Here and not when the task is seen to be done: a turn held in between would be left alone.
+            self._bringing = False
         log.warning("the store is back: everything is stored")
 
     async def flush(self) -> None:
@@ -67,9 +73,10 @@ class Backlog:
                 await self._write(turn, session)
             except StoreUnavailable:
                 raise
-            except StoreFault:
+            except StoreFault as fault:
                 # It will never be taken, and must not stand in the way of the others.
-                log.exception("a turn cannot be stored and is dropped")
+                kind = type(fault.__cause__ or fault).__name__
+                log.error("a turn cannot be stored and is dropped (%s)", kind)  # noqa: TRY400 - its text may quote the turn
             if self._turns and self._turns[0][0] is turn:
                 self._turns.popleft()
 

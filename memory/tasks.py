@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -18,6 +19,17 @@ from memory.ports import Clock
 log = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
+
+
+def log_failure(log: logging.Logger, what: str, fault: BaseException) -> None:
+    """Log an unexpected failure: kinds and places as an error, its text (it may quote people) as debug."""
+    parts: list[str] = []
+    cause: BaseException | None = fault
+    while cause is not None:
+        parts.append(type(cause).__name__ + "\n" + "".join(traceback.format_tb(cause.__traceback__)))
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    log.error("%s failed: %s", what, "caused by ".join(parts))
+    log.debug("%s failed", what, exc_info=fault)
 
 
 class TaskSet:
@@ -39,7 +51,7 @@ class TaskSet:
     def _settle(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (fault := task.exception()) is not None:
-            log.error("task %s failed", task.get_name(), exc_info=fault)
+            log_failure(log, f"task {task.get_name()}", fault)
 
     async def drain(self, *, grace: float) -> bool:
         """Wait at most `grace` seconds for what runs and what that starts; False if some is left."""
@@ -49,13 +61,16 @@ class TaskSet:
                     await asyncio.wait(tuple(self._tasks))
         return not self._tasks
 
-    async def aclose(self) -> None:
-        """Cancel what still runs and wait until it has ended."""
+    async def aclose(self, *, patience: float = 5.0) -> None:
+        """Cancel what still runs and wait until it has ended.
+
+        What has not ended after `patience` seconds is cancelled again: libraries do lose cancellations.
+        """
         while self._tasks:
             tasks = tuple(self._tasks)
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks)
+            await asyncio.wait(tasks, timeout=patience)
 
 
 class KeyedTimers(Generic[Key]):
