@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -88,8 +89,7 @@ class OpenAIModel:
             max_retries=0,
             # Reading is timed here, chunk by chunk: a server's keep-alive comments are no answer.
             timeout=openai.Timeout(None, connect=connect_timeout),
-            # A proxy named by the environment cannot reach a server on this machine.
-            http_client=openai.DefaultAsyncHttpxClient(trust_env=self._host not in _LOOPBACK),
+            http_client=_http_client(self._base_url),
         )
 
     async def __aenter__(self) -> Self:
@@ -250,6 +250,16 @@ class OpenAIModel:
             where = "the server, in its stream"
             return from_error(error_of(error.body), where=where) or ModelBroken("the server sent an error")
         return ModelMalformed("the client library cannot read what came")
+
+
+def _http_client(base_url: str) -> openai.DefaultAsyncHttpxClient:
+    address = urlsplit(base_url)
+    if address.scheme != "http" or address.hostname not in _LOOPBACK:
+        return openai.DefaultAsyncHttpxClient()
+    # For a server on this machine: no proxy that the environment names, it could not reach it; and no
+    # certificate authorities, loading them takes longer than all the rest (a redirect to https then fails).
+    no_authorities = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return openai.DefaultAsyncHttpxClient(trust_env=False, verify=no_authorities)
 
 
 def _names(entries: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
