@@ -6,11 +6,7 @@ The stamp is removed before anything changes and written when all is done; one s
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
-import platform
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,14 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from requirements import choice, stamp
-from requirements.pip_run import PipFailed, install, locked
-from requirements.progress import Progress
-from requirements.troubles import explain
 
 ROOT = Path(__file__).parents[1]
-_GUARD = "omoide-setup.lock"
-# Compiled for minutes where there is no wheel: better to say so at once.
-_WHEELS_ONLY = ("--only-binary", ":all:")
 
 
 class SetupFailed(Exception):
@@ -58,16 +48,17 @@ def set_up(root: Path, need: str, *, extra: Sequence[str] = ()) -> bool:
     venv = root / ".venv"
     if _is_done(root, venv, need):
         return False
+    # Only now, since mostly there is nothing to do and everybody waits for that answer.
+    from requirements.installing import explained, make
+
     try:
         venv.mkdir(exist_ok=True)
         with _alone(venv):
             if _is_done(root, venv, need):
                 return False
-            _install(root, venv, need, extra)
-    except PipFailed as failed:
-        raise SetupFailed(explain(failed.output, system=_system())) from failed
-    except OSError as error:
-        raise SetupFailed(explain(str(error), system=_system())) from error
+            make(root, venv, need, extra)
+    except (OSError, RuntimeError) as error:
+        raise SetupFailed(explained(error)) from error
     return True
 
 
@@ -76,66 +67,10 @@ def _is_done(root: Path, venv: Path, need: str) -> bool:
     return have is not None and choice.covers(have.lock, need) and have == stamp.current(root, have.lock)
 
 
-def _install(root: Path, venv: Path, need: str, extra: Sequence[str]) -> None:
-    have = stamp.read(venv)
-    kept = have is not None and have.same_environment(stamp.current(root, have.lock))
-    lock = have.lock if have and kept and choice.covers(have.lock, need) else need
-    stamp.remove(venv)
-    if not kept:
-        _make_venv(venv)
-    if not (have and kept and have.lock == lock):
-        _install_lock(root, venv, lock, extra)
-    _install_project(root, venv, extra)
-    stamp.write(venv, stamp.current(root, lock))
-
-
-def _make_venv(venv: Path) -> None:
-    if importlib.util.find_spec("ensurepip") is None or importlib.util.find_spec("venv") is None:
-        version = "{}.{}".format(*sys.version_info[:2])
-        raise SetupFailed(
-            f"This Python ({sys.executable}) lacks the module that makes virtual environments.\n"
-            f"On Debian and Ubuntu: sudo apt install python{version}-venv"
-        )
-    progress = Progress(sys.stderr)
-    progress.show("Making .venv")
-    for old in venv.iterdir():
-        if old.name != _GUARD:
-            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
-    # The interpreter below a virtual environment that may be active, since that may be this very one.
-    python = getattr(sys, "_base_executable", None) or sys.executable
-    made = subprocess.run(
-        [python, "-I", "-m", "venv", str(venv)], capture_output=True, text=True, errors="replace", check=False
-    )
-    progress.clear()
-    if made.returncode:
-        raise PipFailed(made.stdout + made.stderr)
-
-
-def _install_lock(root: Path, venv: Path, lock: str, extra: Sequence[str]) -> None:
-    path = root / "requirements" / f"{lock}.lock"
-    expected = locked(path)
-    progress = Progress(sys.stderr)
-    arguments = ["--no-deps", "--require-hashes", *_WHEELS_ONLY, "-r", str(path), *extra]
-    try:
-        install(venv, arguments, expected=expected, progress=progress)
-    finally:
-        progress.clear()
-    progress.done(f"Installed the packages of requirements/{lock}.lock")
-
-
-def _install_project(root: Path, venv: Path, extra: Sequence[str]) -> None:
-    progress = Progress(sys.stderr)
-    arguments = ["--no-deps", "--no-build-isolation", *extra, "-e", str(root)]
-    try:
-        install(venv, arguments, expected=1, progress=progress)
-    finally:
-        progress.clear()
-
-
 @contextmanager
 def _alone(venv: Path) -> Iterator[None]:
     """Wait until no other set-up of this folder runs; one that was killed does not count."""
-    with (venv / _GUARD).open("a+") as guard:
+    with (venv / stamp.GUARD).open("a+") as guard:
         if not _taken(guard, wait=False):
             print("Another set-up is running here; waiting for it.", file=sys.stderr)
             while not _taken(guard, wait=True):
@@ -160,7 +95,3 @@ def _taken(guard: IO[str], *, wait: bool) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _system() -> str:
-    return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"

@@ -44,7 +44,7 @@ if __name__ == "__main__":
     if complaint:
         sys.stderr.write(complaint + "\n")
         sys.exit(1)
-    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     from requirements.environment import main
 
     sys.exit(main(sys.argv[1:]))

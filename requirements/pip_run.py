@@ -12,7 +12,7 @@ import re
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -24,8 +24,8 @@ _TICK = 0.2
 _DROPPED = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE")
 
 
-class PipFailed(Exception):
-    """pip ended with an error; `output` is all that it said."""
+class PipFailed(RuntimeError):
+    """pip (or the making of the environment) ended with an error; `output` is all that it said."""
 
     def __init__(self, output: str) -> None:
         super().__init__("pip failed")
@@ -45,31 +45,33 @@ def locked(lock: Path) -> int:
 
 
 def install(venv: Path, arguments: Sequence[str], *, expected: int, progress: Progress) -> None:
-    """Run `pip install` with these arguments, showing how far it is. Raises PipFailed."""
+    """Run `pip install` with these arguments, showing how many of `expected` are there. Raises PipFailed."""
     command = [str(python_of(venv)), "-I", "-m", "pip", "install", "--progress-bar", "off", *arguments]
     with tempfile.TemporaryDirectory(prefix="setup-", dir=venv, ignore_cleanup_errors=True) as folder:
-        env = pip_environment(os.environ, temporary=Path(folder))
-        child = subprocess.Popen(
-            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-        )
-        try:
-            output = _follow(child, venv=venv, folder=Path(folder), expected=expected, progress=progress)
-        finally:
-            if child.poll() is None:
-                child.terminate()
-            code = child.wait()
+        shown = _Shown(venv, Path(folder), expected, progress)
+        run(command, env=pip_environment(os.environ, temporary=Path(folder)), heard=shown.heard)
+
+
+def run(command: Sequence[str], *, env: Mapping[str, str], heard: Callable[[str], None]) -> None:
+    """Run a child; `heard` gets each line that it says, and "" several times a second. Raises PipFailed."""
+    child = subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
+    try:
+        said = _listen(child, heard)
+    finally:
+        if child.poll() is None:
+            child.terminate()
+        code = child.wait()
     if code:
-        raise PipFailed(output)
+        raise PipFailed(said)
 
 
-def _follow(
-    child: subprocess.Popen[str], *, venv: Path, folder: Path, expected: int, progress: Progress
-) -> str:
+def _listen(child: subprocess.Popen[str], heard: Callable[[str], None]) -> str:
     lines: queue.Queue[str | None] = queue.Queue()
     assert child.stdout is not None
     threading.Thread(target=_read, args=(child.stdout, lines), daemon=True).start()
     said: list[str] = []
-    fetched, installing = 0, False
     while True:
         try:
             line = lines.get(timeout=_TICK)
@@ -78,29 +80,50 @@ def _follow(
         if line is None:
             return "".join(said)
         said.append(line)
-        fetched += line.startswith(("Collecting ", "Requirement already satisfied"))
-        installing = installing or line.startswith("Installing collected")
-        if installing:
-            progress.show("Installing", f"{_installed(venv)} of {expected} packages")
-        else:
-            progress.show("Fetching", f"{min(fetched, expected)} of {expected} packages, {_size(folder)}")
+        heard(line)
 
 
 def _read(stream: IO[str], lines: queue.Queue[str | None]) -> None:
-    for line in stream:
-        lines.put(line)
+    with stream:
+        for line in stream:
+            lines.put(line)
     lines.put(None)
 
 
-def _installed(venv: Path) -> int:
-    return sum(1 for _ in venv.glob("[Ll]ib/**/site-packages/*.dist-info"))
+class _Shown:
+    """What is known of a running pip, put on the display."""
 
+    def __init__(self, venv: Path, folder: Path, expected: int, progress: Progress) -> None:
+        self._venv = venv
+        self._folder = folder
+        self._expected = expected
+        self._progress = progress
+        self._before = self._count()
+        self._fetched = 0
+        self._installing = False
 
-def _size(folder: Path) -> str:
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size
-        except OSError:  # gone in the meantime
-            continue
-    return f"{total / 1e6:.0f} MB"
+    def heard(self, line: str) -> None:
+        self._fetched += line.startswith(("Collecting ", "Requirement already satisfied"))
+        self._installing = self._installing or line.startswith("Installing collected")
+        if not self._expected:
+            self._progress.show("Installing Omoide")
+        elif self._installing:
+            self._progress.show("Installing", lambda: f"{self._installed()} of {self._expected} packages")
+        else:
+            fetched = min(self._fetched, self._expected)
+            self._progress.show("Fetching", lambda: f"{fetched} of {self._expected} packages, {self._size()}")
+
+    def _installed(self) -> int:
+        return min(self._count() - self._before, self._expected)
+
+    def _count(self) -> int:
+        return sum(1 for _ in self._venv.glob("[Ll]ib/**/site-packages/*.dist-info"))
+
+    def _size(self) -> str:
+        total = 0
+        for path in self._folder.rglob("*"):
+            try:
+                total += path.stat().st_size
+            except OSError:  # gone in the meantime
+                continue
+        return f"{total / 1e6:.0f} MB"

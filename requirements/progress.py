@@ -23,15 +23,16 @@ class Progress:
         self._drawn = -_LINE
         self._stage = ""
 
-    def show(self, stage: str, detail: str = "") -> None:
-        """Show the stage, what is known of it, and the time since the start."""
+    def show(self, stage: str, detail: Callable[[], str] | None = None) -> None:
+        """Show the stage, what is known of it (asked for only when drawn), and the time since the start."""
         now = self._clock()
         fresh = stage != self._stage
         if not fresh and now - self._drawn < (_REDRAW if self._tty else _LINE):
             return
         self._stage, self._drawn = stage, now
         passed = int(now - self._began)
-        text = f"{stage}{': ' if detail else ''}{detail}  {passed // 60}:{passed % 60:02d}"
+        known = f": {detail()}" if detail else ""
+        text = f"{stage}{known}  {passed // 60}:{passed % 60:02d}"
         if self._tty:
             width = shutil.get_terminal_size().columns - 3
             self._out.write(f"\r{_WHEEL[int(now / _REDRAW) % 4]} {text[:width]}\x1b[K")

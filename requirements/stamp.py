@@ -9,12 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 NAME = "omoide-setup.json"
+GUARD = "omoide-setup.lock"
 
 
 @dataclass(frozen=True)
 class Stamp:
     """What a set-up was made from."""
 
+    root: str  # an environment cannot be moved
     lock: str
     packages: str  # hash of the lock
     installer: str  # hash of the files that install
@@ -31,6 +33,7 @@ def current(root: Path, lock: str) -> Stamp:
     """Return the stamp of a set-up made from `lock` as everything is now."""
     here = root / "requirements"
     return Stamp(
+        root=str(root),
         lock=lock,
         packages=_digest(here / f"{lock}.lock"),
         installer=_digest(*sorted(here.glob("*.py"))),

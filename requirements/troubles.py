@@ -31,7 +31,7 @@ What was downloaded for {name} is not the file that is locked here: it is damage
 another one. Try again after "pip cache purge"; if it stays so, do not trust that index."""
 _ABSENT = """\
 The package index has no {name} that is locked here and fits this system ({system}).
-If pip is set to an index of your own ("pip config list"), it may lag behind."""
+If pip is set to an index of your own ("pip config list"), it may lag behind or not be reached."""
 _NOT_OURS = """\
 A file could not be written: look at who owns this folder and the .venv in it."""
 
