@@ -7,11 +7,10 @@ This is the only file that imports fcntl, and only when a lock is taken: Windows
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
-
-from bot.errors import LocalServerError
 
 
 class FileLock:
@@ -24,11 +23,11 @@ class FileLock:
     def take(self, *, shared: bool = False) -> bool:
         """Take the lock, or turn the one held into this kind; False if another holder is in the way.
 
-        After False nothing is held any more. Raises OSError if the file cannot be opened or the file
-        system knows no locks, and LocalServerError on Windows.
+        After False nothing is held any more. Raises OSError if the file cannot be opened or the system
+        has no such locks.
         """
         if sys.platform == "win32":
-            raise LocalServerError("servers of its own need file locks that Windows does not have")
+            raise OSError(errno.ENOTSUP, "it needs file locks, which Windows does not have")
         import fcntl
 
         if self._file is None:

@@ -67,7 +67,14 @@ def model_recipe() -> Recipe:
     def command(port: int) -> list[str]:
         # By path and with -P: nothing in this folder or the current one must pass for a package.
         start = [sys.executable, "-P", str(program), "--model", str(weights), "--alias", MODEL_NAME]
-        size = ["--context", str(MODEL_CONTEXT), "--slots", str(SLOTS), "--threads", str(usable_cores())]
+        size = [
+            "--context",
+            str(MODEL_CONTEXT),
+            "--slots",
+            str(SLOTS),
+            "--threads",
+            str(threads(usable_cores())),
+        ]
         return [*start, *size, "--port", str(port)]
 
     return Recipe(
@@ -86,6 +93,15 @@ def find_weights() -> Path | None:
     if spec is None or not spec.submodule_search_locations:
         return None
     return next(iter(sorted(Path(spec.submodule_search_locations[0]).glob("*.gguf"))), None)
+
+
+def threads(cores: int) -> int:
+    """Return how many threads the model gets: one core is left to the bot and the database.
+
+    The threads wait for each other busily, many times per token: with one too many, whatever else runs
+    makes the model ten times slower, not a little.
+    """
+    return max(1, cores - 1)
 
 
 async def model_answers(port: int) -> bool:

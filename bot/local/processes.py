@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 import os
 import secrets
 import signal
@@ -74,21 +75,41 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+class State(enum.Enum):
+    """What can be told about a process."""
+
+    OURS = enum.auto()
+    UNCLEAR = enum.auto()
+    """Between being made and being named, or on its way out: it may still hold ports and files."""
+    GONE = enum.auto()
+    """There is none of this pid that was started here."""
+
+
 def lives(child: Child, *, folder: Path) -> bool:
-    """Tell whether this very process still runs; one that is dead but not yet collected does not."""
-    return _process(child, folder=folder) is not None
+    """Tell whether this very process still runs, or may."""
+    return _state(child, folder=folder) is not State.GONE
 
 
-def _process(child: Child, *, folder: Path) -> psutil.Process | None:
+def _state(child: Child, *, folder: Path) -> State:
     try:
         process = psutil.Process(child.pid)
         if process.status() == psutil.STATUS_ZOMBIE:
-            # Takes it off the process table if it is ours to take.
-            process.wait(timeout=0)
-            return None
-        return process if process.environ().get(MARK) == f"{child.token}@{folder}" else None
+            return _state_of_dead(process)
+        environment = process.environ()
     except (psutil.Error, OSError):
-        return None
+        return State.GONE
+    if not environment:
+        return State.UNCLEAR
+    return State.OURS if environment.get(MARK) == f"{child.token}@{folder}" else State.GONE
+
+
+def _state_of_dead(process: psutil.Process) -> State:
+    if process.num_threads() > 1:
+        return State.UNCLEAR
+    with contextlib.suppress(psutil.Error):
+        # Takes it off the process table if it is ours to take.
+        process.wait(timeout=0)
+    return State.GONE
 
 
 def serving(folder: Path) -> list[Child]:
@@ -105,11 +126,9 @@ def serving(folder: Path) -> list[Child]:
 async def end(child: Child, *, folder: Path, grace: float) -> None:
     """Ask the process to end, wait `grace` seconds, then kill it; returns when it is gone."""
     for request, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, KILL_WAIT)):
-        process = _process(child, folder=folder)
-        if process is None:
-            return
-        with contextlib.suppress(psutil.Error):
-            process.send_signal(request)
+        if _state(child, folder=folder) is State.OURS:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.pid, request)
         if await until(lambda: not lives(child, folder=folder), within=patience):
             return
 

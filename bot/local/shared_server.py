@@ -96,19 +96,23 @@ class SharedServer:
         """Start the server again when it dies, at the same port, so that connections come back."""
         now = asyncio.get_running_loop().time
         deaths, last = 0, now()
-        while deaths <= self._patience.restarts:
+        while True:
             await asyncio.sleep(self._patience.look)
             if self._folder.lives(server.child):
                 continue
             deaths = 1 if now() - last > self._patience.calm else deaths + 1
             last = now()
+            if deaths > self._patience.restarts:
+                log.error(
+                    "%s keeps ending and is left so. To mend it, %s.", self._recipe.title, self._recipe.mend
+                )
+                return
             log.warning("%s has ended by itself; starting it again", self._recipe.title)
             try:
                 server = await self._revive(server)
             except (LocalServerError, OSError) as fault:
                 log.warning("it is not back yet: %s", fault)
                 await asyncio.sleep(self._patience.look * 2**deaths)
-        log.error("%s keeps ending and is left so. To mend it, %s.", self._recipe.title, self._recipe.mend)
 
     async def _revive(self, dead: Record) -> Record:
         async with self._folder.deciding(tell=log.info):
