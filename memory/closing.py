@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from memory.days import find_zone
 from memory.errors import CompletionFault, StoreFault
 from memory.ports import Clock, Store
 from memory.summarise import Summariser
@@ -48,7 +49,7 @@ class Zones:
         person = await self._store.person(memory_id)
         if person is None or person.timezone is None:
             return self.default
-        return ZoneInfo(person.timezone)
+        return find_zone(person.timezone) or self.default
 
 
 class Closer:

@@ -9,7 +9,7 @@ of it: whoever finds it passed looks at the newest turn before ending anything.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -62,7 +62,10 @@ class Sessions:
         self._timeout = timedelta(seconds=timeout)
         self._block = block
         self._most_loaded = most_loaded
+        self._fresh_for = min(_FRESH, self._timeout / 4)
         self._held: dict[Key, Conversation] = {}
+        self._under_way: set[Conversation] = set()  # between begin and finish, held or not
+        self._erasures: Counter[MemoryId] = Counter()  # how often everything of a person was erased
         self._loaded: OrderedDict[Key, None] = OrderedDict()
         self._locks: KeyedLocks[Key] = KeyedLocks()
         self._timers: KeyedTimers[Key] = KeyedTimers(clock, self._time_is_up, name="session")
@@ -76,8 +79,14 @@ class Sessions:
     async def begin(self, key: Key) -> Conversation:
         """Return the conversation of the next turn, loaded, and keep it from ending meanwhile."""
         async with self._locks(key):
-            conversation = await self._current(key)
+            while True:
+                erasures = self._erasures[key[0]]
+                conversation = await self._current(key)
+                if erasures == self._erasures[key[0]]:
+                    break
+                self._drop(key)  # erased while it was being read or opened: it may not be there any more
             conversation.busy = True
+            self._under_way.add(conversation)
             self._loaded[key] = None
             self._loaded.move_to_end(key)
             self._let_go_of_idle()
@@ -86,45 +95,62 @@ class Sessions:
     async def finish(self, conversation: Conversation, turn: Turn) -> Turn:
         """Store the turn and move the deadline; returns the turn as stored.
 
-        While the store does not take it, the turn waits in the backlog. A turn whose person was erased meanwhile is
-        not kept.
+        While the store does not take it, the turn waits in the backlog. A turn whose person was erased
+        meanwhile is not kept.
         """
+        async with self._locks(self._key(conversation.session)):
+            try:
+                return await self._keep(conversation, turn)
+            finally:
+                conversation.busy = False
+                self._under_way.discard(conversation)
+
+    def abandon(self, conversation: Conversation) -> None:
+        """End a turn that has come to nothing."""
         conversation.busy = False
+        self._under_way.discard(conversation)
+        if self._held.get(self._key(conversation.session)) is conversation:
+            self._hold(conversation, deadline=conversation.deadline)
+
+    async def _keep(self, conversation: Conversation, turn: Turn) -> Turn:
         if conversation.gone:
             return turn
         try:
             turn = await self._write(conversation, turn)
         except StoreFault:
-            self.backlog.hold(turn, conversation.session)
+            if not conversation.gone:
+                self.backlog.hold(turn, conversation.session)
         if conversation.gone:
             return turn
-        conversation.append(turn)
-        self._hold(conversation, deadline=self._clock.now() + self._timeout)
+        held = self._held.get(self._key(conversation.session), conversation)
+        if held.session.session_id == conversation.session.session_id:
+            # Another object where the session was ended by hand meanwhile and the next one has begun.
+            held.append(turn)
+            self._hold(held, deadline=self._clock.now() + self._timeout)
         return turn
-
-    def abandon(self, conversation: Conversation) -> None:
-        """End a turn that has come to nothing."""
-        conversation.busy = False
-        if not conversation.gone:
-            self._hold(conversation, deadline=conversation.deadline)
 
     async def _write(self, conversation: Conversation, turn: Turn) -> Turn:
         if conversation.provisional or self.backlog.holds(turn.memory_id, turn.audience):
             raise StoreUnavailable("earlier turns of this conversation wait for the store")
-        now = self._clock.now()
-        if now - conversation.checked_at >= _FRESH and not await self._still_wanted(conversation, now):
+        if not await self._still_wanted(conversation, turn):
             conversation.gone = True
             self._drop(self._key(conversation.session))
             return turn
-        turn = replace(turn, session_id=conversation.session.session_id)
+        turn = _into(turn, conversation.session)
         await self._store.add_turn(turn)
+        if conversation.gone:
+            # Erased while it was on its way: it may have arrived just after the erasure.
+            await self._store.delete_turns(turn.memory_id, (turn.turn_id,))
         return turn
 
-    async def _still_wanted(self, conversation: Conversation, now: datetime) -> bool:
+    async def _still_wanted(self, conversation: Conversation, turn: Turn) -> bool:
         """Look again after a reply that took long; False when the session was erased meanwhile.
 
         If another process has ended it, the turn belongs to the next session.
         """
+        now = self._clock.now()
+        if now - conversation.checked_at < self._fresh_for:
+            return True
         session, due_at = conversation.session, now + self._timeout
         stored = await self._store.session(session.memory_id, session.session_id)
         if stored is None:
@@ -132,8 +158,8 @@ class Sessions:
         if stored.state is SessionState.OPEN and await self._store.touch(stored, due_at=due_at):
             conversation.session = replace(session, due_at=due_at)
         else:
-            conversation.session = await self._open_in_store(self._key(session), now)
-            conversation.fill(())
+            conversation.session = await self._open_in_store(self._key(session), turn.at)
+            conversation.unload()
         conversation.checked_at = now
         return True
 
@@ -141,20 +167,41 @@ class Sessions:
         """Bring a turn from the backlog into the store, and its session first."""
         key = (turn.memory_id, turn.audience)
         async with self._locks(key):
+            erasures = self._erasures[turn.memory_id]
             stored = await self._store.session(session.memory_id, session.session_id)
-            if stored is None or stored.state is not SessionState.OPEN:
-                stored = await self._open_in_store(key, turn.at, like=session if stored is None else None)
-            await self._store.add_turn(replace(turn, session_id=stored.session_id))
+            if stored is None:
+                stored = await self._open_in_store(key, turn.at, like=session)
+            await self._store.add_turn(_into(turn, stored))
+            if erasures != self._erasures[turn.memory_id]:
+                await self._take_back(turn, stored)
+                return
             held = self._held.get(key)
             if held is not None and held.session.session_id == session.session_id:
-                held.session, held.provisional = stored, False
+                held.loaded = held.loaded and stored.session_id == session.session_id
+                held.session, held.provisional, held.checked_at = stored, False, _LONG_AGO
+            await self._tell_if_ended(stored)
+
+    async def _take_back(self, turn: Turn, session: Session) -> None:
+        """Undo what was written of a person while they were erased."""
+        await self._store.delete_turns(turn.memory_id, (turn.turn_id,))
+        if not await self._store.turns(turn.memory_id, session=session, newest=1):
+            await self._store.delete_session(turn.memory_id, session.session_id)
+
+    async def _tell_if_ended(self, session: Session) -> None:
+        """Have a session summarised anew that had ended before this turn of it could be stored."""
+        stored = await self._store.session(session.memory_id, session.session_id)
+        if stored is not None and stored.state is not SessionState.OPEN:
+            now = self._clock.now()
+            revised = await self._store.revise(session.memory_id, session.session_id, due_at=now)
+            if revised is not None:
+                self._closer.enqueue(revised)
 
     # Which session
 
     async def _current(self, key: Key) -> Conversation:
         held = self._held.get(key)
         now = self._clock.now()
-        if held is not None and held.deadline <= now:
+        if held is not None and held.deadline <= now and not held.busy:
             await self._end_or_log(held)
             held = self._held.get(key)
         if held is not None and not await self._still_so(held, now):
@@ -171,22 +218,19 @@ class Sessions:
         if held.provisional:
             return True
         session, due_at = held.session, now + self._timeout
+        fresh = now - held.checked_at < self._fresh_for
+        ample = session.due_at is not None and session.due_at - now >= self._timeout / 2
+        if fresh and ample:
+            return True
         try:
-            if session.due_at is None or session.due_at - now < self._timeout / 2:
+            if not ample:
                 if not await self._store.touch(session, due_at=due_at):
                     return False
                 held.session = replace(session, due_at=due_at)
-            elif now - held.checked_at >= _FRESH:
-                stored = await self._store.session(session.memory_id, session.session_id)
-                if (
-                    stored is None
-                    or stored.state is not SessionState.OPEN
-                    or stored.revision != session.revision
-                ):
-                    return False
+            elif not _same(session, await self._store.session(session.memory_id, session.session_id)):
+                return False
+            if not fresh:
                 await self._take_in(held)
-            else:
-                return True
         except StoreFault as fault:
             log.warning("going on from memory, the store failed: %s", fault)
             return True
@@ -220,18 +264,22 @@ class Sessions:
     def _fresh(self, key: Key, at: datetime) -> Session:
         memory_id, audience = key
         session_id = SessionId(time_ordered_id(at))
-        return Session(session_id, memory_id, audience, started_at=at, due_at=at + self._timeout)
+        due_at = max(at, self._clock.now()) + self._timeout
+        return Session(session_id, memory_id, audience, started_at=at, due_at=due_at)
 
     async def _open_in_store(self, key: Key, at: datetime, *, like: Session | None = None) -> Session:
         fresh = like or self._fresh(key, at)
+        refused: Session | None = None
         while True:
             session = await self._store.open_session(fresh)
             if session.session_id == fresh.session_id:
                 return session
             deadline = await self._deadline(session)
-            if deadline > at:
+            if deadline > at or session == refused:
+                # Refused and unchanged: by the clock of now it is not due after all, so it goes on.
                 return session
             await self._closer.begin(session, ended_at=deadline)
+            refused = session
 
     async def _deadline(self, session: Session) -> datetime:
         """Return when a session's time is really up: the stored deadline may be behind its newest turn."""
@@ -268,11 +316,15 @@ class Sessions:
 
     async def end(self, key: Key) -> bool:
         """End the session of this conversation now; False if none is open. Raises StoreFault."""
+        if self.backlog.holds(*key):
+            await self.backlog.flush()
         async with self._locks(key):
+            if (held := self._held.get(key)) is not None:
+                held.checked_at = _LONG_AGO  # a turn under way looks again before it is stored
             session = await self._store.opened(*key)
+            self._drop(key)
             if session is None:
                 return False
-            self._drop(key)
             return await self._closer.begin(session, ended_at=self._clock.now(), early=True)
 
     async def _time_is_up(self, key: Key) -> None:
@@ -310,11 +362,20 @@ class Sessions:
             if session.state is SessionState.CLOSING:
                 self._closer.enqueue(session)
                 continue
-            key = self._key(session)
-            async with self._locks(key):
-                held = self._held.get(key)
-                if held is None or not (held.busy or held.deadline > self._clock.now()):
-                    await self._end(session)
+            try:
+                await self._end_if_over(session)
+            except StoreUnavailable:
+                raise
+            except StoreFault as fault:
+                # One that cannot be read must not keep the others open.
+                log.error("a session cannot be ended: %s", fault)  # noqa: TRY400 - no trace needed
+
+    async def _end_if_over(self, session: Session) -> None:
+        key = self._key(session)
+        async with self._locks(key):
+            held = self._held.get(key)
+            if held is None or not (held.busy or held.deadline > self._clock.now()):
+                await self._end(session)
 
     async def wake(self) -> None:
         """Wait for the end of every session that is open in the store, as the processes before did."""
@@ -358,6 +419,10 @@ class Sessions:
         With `erased`, everything was: a turn that is under way is not stored any more. Otherwise open
         sessions are read anew at their next turn.
         """
+        if erased:
+            self._erasures[memory_id] += 1
+            for conversation in self._under_way:
+                conversation.gone |= conversation.session.memory_id == memory_id
         for key, held in tuple(self._held.items()):
             if key[0] != memory_id:
                 continue
@@ -376,3 +441,14 @@ class Sessions:
         await self._timers.drain(grace=5)
         await self._timers.aclose()
         await self.backlog.aclose()
+
+
+def _same(known: Session, stored: Session | None) -> bool:
+    """Tell whether the session is still open, and nothing of it was erased."""
+    return stored is not None and stored.state is SessionState.OPEN and stored.revision == known.revision
+
+
+def _into(turn: Turn, session: Session) -> Turn:
+    """Put a turn into a session; none is older than the session it is in."""
+    at = max(turn.at, session.started_at)
+    return replace(turn, session_id=session.session_id, at=at, replied_at=max(turn.replied_at, at))

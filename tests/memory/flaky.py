@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeVar
 
-from memory.errors import StoreFault, StoreUnavailable
+from memory.errors import CorruptRecord, StoreFault, StoreUnavailable
 from memory.ports import Store
 from memory.types import (
     Audience,
@@ -46,6 +46,9 @@ class FlakyStore:
         self.away = False
         self.writes: list[str] = []
         """The name of every write that was asked for, in order."""
+        self.reads: list[str] = []
+        """The name of every read, in order."""
+        self._spoiled: MemoryId | None = None
         self._dies_at: int | None = None
         self._lands = False
         self._stays_dead = True
@@ -69,6 +72,16 @@ class FlakyStore:
             self._faults.pop(call, None)
         else:
             self._faults[call] = fault
+
+    def spoil(self, memory_id: MemoryId) -> None:
+        """Make what is stored of this person unreadable, one by one."""
+        self._spoiled = memory_id
+
+    async def _read(self, name: str, memory_id: MemoryId, call: Callable[[], Awaitable[T]]) -> T:
+        self.reads.append(name)
+        if memory_id == self._spoiled:
+            raise CorruptRecord("spoiled by the test")
+        return await self._call(name, call)
 
     async def _call(self, name: str, call: Callable[[], Awaitable[T]]) -> T:
         gate = self._gates.pop(name, None)
@@ -121,7 +134,7 @@ class FlakyStore:
         return await self._write("add_turn", lambda: self._store.add_turn(turn))
 
     async def turn(self, memory_id: MemoryId, turn_id: TurnId) -> Turn | None:
-        return await self._call("turn", lambda: self._store.turn(memory_id, turn_id))
+        return await self._read("turn", memory_id, lambda: self._store.turn(memory_id, turn_id))
 
     async def turns(
         self,
@@ -132,8 +145,9 @@ class FlakyStore:
         until: datetime | None = None,
         newest: int | None = None,
     ) -> tuple[Turn, ...]:
-        return await self._call(
+        return await self._read(
             "turns",
+            memory_id,
             lambda: self._store.turns(memory_id, session=session, since=since, until=until, newest=newest),
         )
 
@@ -141,7 +155,7 @@ class FlakyStore:
         return self._each(self._store.scan(memory_id))
 
     async def count_turns(self, memory_id: MemoryId) -> Mapping[SessionId, int]:
-        return await self._call("count_turns", lambda: self._store.count_turns(memory_id))
+        return await self._read("count_turns", memory_id, lambda: self._store.count_turns(memory_id))
 
     async def open_session(self, session: Session) -> Session:
         return await self._write("open_session", lambda: self._store.open_session(session))
@@ -150,10 +164,10 @@ class FlakyStore:
         return await self._write("put_session", lambda: self._store.put_session(session))
 
     async def session(self, memory_id: MemoryId, session_id: SessionId) -> Session | None:
-        return await self._call("session", lambda: self._store.session(memory_id, session_id))
+        return await self._read("session", memory_id, lambda: self._store.session(memory_id, session_id))
 
     async def opened(self, memory_id: MemoryId, audience: Audience) -> Session | None:
-        return await self._call("opened", lambda: self._store.opened(memory_id, audience))
+        return await self._read("opened", memory_id, lambda: self._store.opened(memory_id, audience))
 
     async def sessions(
         self,
@@ -164,8 +178,9 @@ class FlakyStore:
         until: datetime | None = None,
         newest: int | None = None,
     ) -> tuple[Session, ...]:
-        return await self._call(
+        return await self._read(
             "sessions",
+            memory_id,
             lambda: self._store.sessions(
                 memory_id, audience=audience, since=since, until=until, newest=newest
             ),
@@ -218,7 +233,7 @@ class FlakyStore:
         return await self._write("revise", lambda: self._store.revise(memory_id, session_id, due_at=due_at))
 
     async def person(self, memory_id: MemoryId) -> Person | None:
-        return await self._call("person", lambda: self._store.person(memory_id))
+        return await self._read("person", memory_id, lambda: self._store.person(memory_id))
 
     async def put_person(self, person: Person) -> None:
         await self._write("put_person", lambda: self._store.put_person(person))
@@ -236,4 +251,4 @@ class FlakyStore:
         return await self._write("erase", lambda: self._store.erase(memory_id))
 
     async def holdings(self, memory_id: MemoryId) -> Holdings:
-        return await self._call("holdings", lambda: self._store.holdings(memory_id))
+        return await self._read("holdings", memory_id, lambda: self._store.holdings(memory_id))

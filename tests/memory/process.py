@@ -77,13 +77,13 @@ class Process:
         await self.sessions.wake()
         return self
 
-    async def say(self, text: str, *, key: Key = KEY, takes: float = 0.0) -> Turn:
-        """Make a whole turn whose reply takes so many seconds."""
-        conversation = await self.sessions.begin(key)
-        turn = self.turn(conversation, text)
-        if takes:
-            await self.clock.advance(takes)
-        return await self.sessions.finish(conversation, turn)
+    async def say(self, text: str, *, key: Key = KEY) -> Turn:
+        """Make a whole turn."""
+        return await self.finish(await self.sessions.begin(key), text)
+
+    async def finish(self, conversation: Conversation, text: str) -> Turn:
+        """End a turn that has begun."""
+        return await self.sessions.finish(conversation, self.turn(conversation, text))
 
     def turn(self, conversation: Conversation, text: str) -> Turn:
         """Make the turn that a conversation would get now."""
@@ -107,10 +107,6 @@ class Process:
         await self.sessions.aclose()
         await self.folder.aclose()
         await self.closer.aclose()
-
-    async def kill(self) -> None:
-        """End without another word to the store, which must be away or dead already."""
-        await self.stop()
 
 
 async def heal(store: Store, clock: FakeClock, completer: Completer | None = None) -> None:
