@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.chat.model import Finished
-from bot.chat.reasoning import ReasoningFilter
+from bot.chat.reasoning import Opening, ReasoningFilter
 from bot.chat.translation import mapping_of, number_of
 from bot.errors import ModelBroken, ModelError, ModelInterrupted, ModelMalformed, ModelRefused, ModelSilent
 from memory import Usage
@@ -71,9 +71,9 @@ def _usage(data: Mapping[str, object]) -> Usage | None:
 class Reply:
     """A reply as it comes: takes chunks, gives out what may be shown, and tells how it ended."""
 
-    def __init__(self, *, model: str, opened: bool) -> None:
-        """Begin; `model` is the name asked for, `opened` expects reasoning with no mark at its beginning."""
-        self._filter = ReasoningFilter(opened=opened)
+    def __init__(self, *, model: str, opening: Opening) -> None:
+        """Begin; `model` is the name asked for, `opening` how reasoning is expected to begin."""
+        self._filter = ReasoningFilter(opening)
         self._model = model
         self._usage: Usage | None = None
         self._finish: str | None = None

@@ -24,6 +24,7 @@ import openai
 
 from bot.chat.chunks import Chunk, Reply, read_chunk
 from bot.chat.model import Finished, TextPiece, read_whole
+from bot.chat.reasoning import Opening
 from bot.chat.request import Request
 from bot.chat.translation import error_of, from_error, from_status, mapping_of, number_of
 from bot.errors import (
@@ -81,7 +82,7 @@ class OpenAIModel:
         self._model = model
         self._timeout = timeout
         self._request = Request(model=model, temperature=temperature, extra=dict(extra))
-        self._opens_in_prompt = False
+        self._opening = Opening.BY_MARK
         self._host = urlsplit(self._base_url).hostname or ""
         self._client = openai.AsyncOpenAI(
             base_url=self._base_url,
@@ -108,14 +109,15 @@ class OpenAIModel:
         self, prompt: Sequence[PromptMessage], *, max_tokens: int
     ) -> AsyncGenerator[TextPiece | Finished, None]:
         """Stream the reply as ChatModel says; after the first piece, only ModelInterrupted is raised."""
-        async with aclosing(self._reply(prompt, max_tokens, opened=self._opens_in_prompt)) as pieces:
+        async with aclosing(self._reply(prompt, max_tokens, self._opening)) as pieces:
             async for piece in pieces:
                 yield piece
 
     async def complete(self, prompt: Sequence[PromptMessage], *, max_tokens: int) -> Completion:
         """Answer in one piece. Raises CompletionFault with the ModelError as its cause."""
-        # Nobody watches it come, so all of it may be held back until it is known to be no reasoning.
-        return await read_whole(self._reply(prompt, max_tokens, opened=True))
+        known = self._opening is Opening.BY_TEMPLATE
+        opening = self._opening if known else Opening.UNKNOWN
+        return await read_whole(self._reply(prompt, max_tokens, opening))
 
     async def check(self) -> Found:
         """Have the model say a word. Raises ModelError; a ModelMissing names models that there are."""
@@ -147,9 +149,9 @@ class OpenAIModel:
         return number_of(mapping_of(props.get("default_generation_settings")).get("n_ctx"))
 
     async def _reply(
-        self, prompt: Sequence[PromptMessage], max_tokens: int, *, opened: bool
+        self, prompt: Sequence[PromptMessage], max_tokens: int, opening: Opening
     ) -> AsyncGenerator[TextPiece | Finished, None]:
-        reply = Reply(model=self._model, opened=opened)
+        reply = Reply(model=self._model, opening=opening)
         try:
             async with aclosing(self._chunks(prompt, max_tokens)) as chunks:
                 async for chunk in chunks:
@@ -165,7 +167,7 @@ class OpenAIModel:
         finished = reply.finished()
         if not reply.cut:
             # A server whose template opens the reasoning in the prompt does so each time: see `reasoning`.
-            self._opens_in_prompt = reply.unopened
+            self._opening = Opening.BY_TEMPLATE if reply.unopened else Opening.BY_MARK
         yield finished
 
     async def _chunks(self, prompt: Sequence[PromptMessage], max_tokens: int) -> AsyncGenerator[Chunk, None]:

@@ -9,8 +9,8 @@ What is shown cannot be unsent, which decides the doubtful cases:
 - A mark in a code fence, or after a backtick that is open on the same line, is talk about the mark: text.
 - Inside reasoning a mark directly between backticks is a mention; any other closes or opens.
 - A closing mark without an opening one (the server's template opened it in the prompt) is dropped; what
-  stood before it has been shown. `unopened` reports it, and a filter made with `opened=True` for the next
-  reply holds all text until that mark and drops it, or gives it out at the end if the mark never comes.
+  stood before it has been shown. `unopened` reports it, and a filter made with Opening.BY_TEMPLATE for the
+  next reply holds all text until that mark and drops it, or gives it out at the end if the mark never comes.
 - Nested reasoning ends at the outer mark. Text after an inner one is held until it is clear which it is.
 - Reasoning that is never closed is dropped to the end.
 """
@@ -99,16 +99,25 @@ class _Channel(Enum):
     HIDDEN = auto()
 
 
+class Opening(Enum):
+    """How reasoning begins in a reply, as far as is known before it comes."""
+
+    BY_MARK = auto()  # what comes is shown at once until a mark says otherwise
+    BY_TEMPLATE = auto()  # the reply begins inside reasoning: so it was the last time
+    UNKNOWN = auto()  # either; nobody watches it come, so all of it may wait until that is known
+
+
 class ReasoningFilter:
     """Feed it the pieces of one reply in order, then `end` it; each call returns what may be shown."""
 
-    def __init__(self, *, opened: bool = False) -> None:
-        """Begin a reply; `opened` says that it is expected to begin inside reasoning, with no mark for it."""
+    def __init__(self, opening: Opening = Opening.BY_MARK) -> None:
+        """Begin a reply."""
         self.unopened = False
         """True once a closing mark came that no opening one belongs to."""
-        self._assumed = opened
-        self._depth = 1 if opened else 0
-        self._held: list[str] | None = [] if opened else None
+        self._by_template = opening is Opening.BY_TEMPLATE
+        self._waiting = opening is not Opening.BY_MARK  # what is out may turn out to be reasoning
+        self._depth = 0
+        self._held: list[str] | None = None  # what followed an inner closing mark
         self._channel = _Channel.NONE
         self._channel_name: str | None = None
         self._has_channels = False
@@ -143,13 +152,17 @@ class ReasoningFilter:
         if pending:
             self._text(pending)
         self._settle_mention("")
-        if self._held is not None and not cut:
-            held, self._held, self._depth = "".join(self._held), None, 0
-            self._trim = True
-            self._show(held)
+        if self._depth == 1 and self._held is not None and not cut:
+            self._trim = not self._last
+            self._show("".join(self._held))
+        if self._waiting and self._by_template and cut:
+            self._out.clear()
+        self._waiting = False
         return self._take()
 
     def _take(self) -> str:
+        if self._waiting:
+            return ""
         shown = "".join(self._out)
         self._out.clear()
         return shown
@@ -189,10 +202,11 @@ class ReasoningFilter:
 
     def _mark(self, mark: str) -> None:
         self._settle_mention("")
-        if not self._hidden() and self._code.in_code():
-            self._text(mark)
-        elif self._hidden() and self._before == "`":
+        inside = self._hidden() or (self._waiting and self._by_template)
+        if inside and self._before == "`":
             self._mention = mark
+        elif not inside and self._code.in_code():
+            self._text(mark)
         else:
             self._apply(mark)
 
@@ -215,20 +229,25 @@ class ReasoningFilter:
             self._open()
 
     def _open(self) -> None:
-        if self._depth == 1 and self._assumed and not "".join(self._held or ()).strip():
-            self._assumed, self._held = False, None  # it does open by itself
-        else:
-            self._depth += 1
+        if self._waiting and self._by_template and not "".join(self._out).strip():
+            self._drop_waiting()  # this time it is opened by a mark
+        self._depth += 1
 
     def _close(self) -> None:
         if self._depth > 1:
             self._depth -= 1
             self._held = []  # reasoning that goes on, or the reply after a mere mention of the mark
             return
-        if self._depth == 0 or self._assumed:
+        if self._depth == 0:
             self.unopened = True
-        self._depth, self._held, self._assumed = 0, None, False
+            if self._waiting:
+                self._drop_waiting()
+        self._depth, self._held = 0, None
         self._start_trim()
+
+    def _drop_waiting(self) -> None:
+        self._waiting, self._last, self._code = False, "", _Markdown()
+        self._out.clear()
 
     def _apply_channel(self, token: str) -> None:
         if self._depth > 0 or (not self._has_channels and token != _CHANNEL):
@@ -251,5 +270,5 @@ class ReasoningFilter:
 
 def without_reasoning(text: str) -> str:
     """Return what is visible of a whole reply, when nothing of it has been shown yet."""
-    reasoning = ReasoningFilter(opened=True)
+    reasoning = ReasoningFilter(Opening.UNKNOWN)
     return reasoning.feed(text) + reasoning.end()

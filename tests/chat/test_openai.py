@@ -164,6 +164,12 @@ async def test_a_whole_answer_holds_such_reasoning_back_at_once(server: FaultSer
         assert (await model.complete(ASKED, max_tokens=50)).text == "Hello."
 
 
+async def test_a_whole_answer_that_ran_into_max_tokens_is_kept(server: FaultServer) -> None:
+    server.script(Says("A note that is", finish="length"))
+    async with model_at(server.base_url) as model:
+        assert (await model.complete(ASKED, max_tokens=5)).text == "A note that is"
+
+
 async def test_text_in_parts_is_put_together(server: FaultServer) -> None:
     parts = [{"type": "thinking", "thinking": "secret"}, {"type": "text", "text": "Hello."}]
     text, _ = await reply(server, Sends("", [chunk({"content": parts}), chunk({}, finish="stop")]))

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.chat.reasoning import ReasoningFilter, without_reasoning
+from bot.chat.reasoning import Opening, ReasoningFilter, without_reasoning
 
 
-def seen(*pieces: str, opened: bool = False, cut: bool = False) -> str:
-    reasoning = ReasoningFilter(opened=opened)
+def seen(*pieces: str, opening: Opening = Opening.BY_MARK, cut: bool = False) -> str:
+    reasoning = ReasoningFilter(opening)
     return "".join(reasoning.feed(piece) for piece in pieces) + reasoning.end(cut=cut)
 
 
@@ -107,7 +107,7 @@ def test_of_an_unopened_mark_only_the_mark_can_be_dropped_and_it_is_reported() -
 
 
 def test_an_opened_reply_is_held_until_its_mark_and_shown_from_there() -> None:
-    reasoning = ReasoningFilter(opened=True)
+    reasoning = ReasoningFilter(Opening.BY_TEMPLATE)
     assert reasoning.feed("They greet me.\n") == ""
     assert reasoning.feed("</think>\n\nHel") == "Hel"
     assert reasoning.feed("lo.") == "lo."
@@ -115,18 +115,38 @@ def test_an_opened_reply_is_held_until_its_mark_and_shown_from_there() -> None:
 
 
 def test_an_opened_reply_without_the_mark_is_given_out_at_its_end() -> None:
-    reasoning = ReasoningFilter(opened=True)
+    reasoning = ReasoningFilter(Opening.BY_TEMPLATE)
     assert reasoning.feed("Hello.") == ""
     assert reasoning.end() == "Hello."
     assert not reasoning.unopened
 
 
 def test_an_opened_reply_that_was_cut_before_the_mark_shows_nothing() -> None:
-    assert seen("They greet me, so", opened=True, cut=True) == ""
+    assert seen("They greet me, so", opening=Opening.BY_TEMPLATE, cut=True) == ""
+
+
+def test_a_cut_reply_of_which_nothing_is_known_is_shown() -> None:
+    assert seen("Hello, my", opening=Opening.UNKNOWN, cut=True) == "Hello, my"
+
+
+@pytest.mark.parametrize("opening", Opening)
+def test_reasoning_that_is_never_closed_is_not_given_out_with_what_waited_before_it(opening: Opening) -> None:
+    assert seen("Hello. <think>secret", opening=opening) == "Hello. "
+
+
+def test_text_around_reasoning_is_shown_also_where_nothing_was_known() -> None:
+    assert seen("Hello. <think>hm</think> Bye.", opening=Opening.UNKNOWN) == "Hello. Bye."
+
+
+def test_code_in_opened_reasoning_does_not_hide_its_end() -> None:
+    text = "maybe ```\ncode </think>Hello, `</think>` you."
+    assert seen(text, opening=Opening.BY_TEMPLATE) == "Hello, `</think>` you."
+    text = "they wrote `</think>` here</think>Hello."
+    assert seen(text, opening=Opening.BY_TEMPLATE) == "Hello."
 
 
 def test_an_opened_reply_that_opens_by_itself_is_read_like_any_other() -> None:
-    reasoning = ReasoningFilter(opened=True)
+    reasoning = ReasoningFilter(Opening.BY_TEMPLATE)
     assert reasoning.feed("\n<think>hm</think>Hello.") == "Hello."
     assert not reasoning.unopened
 
@@ -177,15 +197,20 @@ _SCRAPS = st.sampled_from(
 _TEXTS = st.lists(_SCRAPS | st.text(max_size=5), max_size=25).map("".join)
 
 
-@given(text=_TEXTS, cuts=st.lists(st.integers(0, 200), max_size=12), opened=st.booleans(), cut=st.booleans())
+@given(
+    text=_TEXTS,
+    cuts=st.lists(st.integers(0, 200), max_size=12),
+    opening=st.sampled_from(Opening),
+    cut=st.booleans(),
+)
 def test_the_visible_text_does_not_depend_on_the_pieces(
-    text: str, cuts: list[int], opened: bool, cut: bool
+    text: str, cuts: list[int], opening: Opening, cut: bool
 ) -> None:
     ends = sorted({min(at, len(text)) for at in cuts} | {len(text)})
     pieces = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    whole = seen(text, opened=opened, cut=cut)
-    assert seen(*pieces, opened=opened, cut=cut) == whole
-    assert seen(*text, opened=opened, cut=cut) == whole
+    whole = seen(text, opening=opening, cut=cut)
+    assert seen(*pieces, opening=opening, cut=cut) == whole
+    assert seen(*text, opening=opening, cut=cut) == whole
 
 
 @given(text=st.text(alphabet=st.characters(exclude_characters="<[")) | st.text(alphabet="<>/thinkg `\n=[]a"))
@@ -214,3 +239,11 @@ def test_nothing_of_the_reasoning_is_ever_visible(
     assert not set(visible) & set("SECRET<>")
     said = "".join(plain for plain, _, _ in parts) + last
     assert "".join(visible.split()) == "".join(said.split())
+
+
+@given(text=_TEXTS, cut=st.booleans())
+def test_waiting_to_know_changes_nothing_where_no_mark_was_unopened(text: str, cut: bool) -> None:
+    watched = ReasoningFilter()
+    shown = watched.feed(text) + watched.end(cut=cut)
+    if not watched.unopened:
+        assert seen(text, opening=Opening.UNKNOWN, cut=cut) == shown
