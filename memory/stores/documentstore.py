@@ -30,7 +30,7 @@ from memory.types import (
     TurnId,
 )
 
-_CHUNK = 500  # ids in one deletion: each is over well within the timeout
+_CHUNK = 100  # ids in one deletion: some servers compare each document with each of them
 _TRIES = 8
 
 

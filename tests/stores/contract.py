@@ -155,10 +155,10 @@ class Turns:
         assert ids(await store.turns(ANN, session=odd, since=at(-9))) == ["t1", "t3", "t5"]
 
     async def test_a_scan_goes_through_everything_newest_first(self, store: Store) -> None:
-        for number in range(450):
+        for number in range(250):
             await store.add_turn(turn(f"t{number:03}", minutes=number // 2))
         await store.add_turn(turn("x", memory_id=BEN))
-        assert ids(await gathered(store.scan(ANN))) == [f"t{number:03}" for number in range(449, -1, -1)]
+        assert ids(await gathered(store.scan(ANN))) == [f"t{number:03}" for number in range(249, -1, -1)]
 
     async def test_a_scan_may_be_left_early(self, store: Store) -> None:
         for number in range(3):
@@ -259,10 +259,10 @@ class OpenSessions:
         assert ids(await gathered(store.live())) == ["open"]
 
     async def test_more_sessions_than_one_answer_holds(self, store: Store) -> None:
-        for number in range(450):
+        for number in range(250):
             await store.put_session(session(f"s{number}", memory_id=MemoryId(f"terminal:{number}")))
-        assert len(set(ids(await gathered(store.live())))) == 450
-        assert len(set(ids(await gathered(store.due(at(30)))))) == 450
+        assert len(set(ids(await gathered(store.live())))) == 250
+        assert len(set(ids(await gathered(store.due(at(30)))))) == 250
 
 
 class SessionLife:
