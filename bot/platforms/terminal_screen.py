@@ -21,6 +21,7 @@ from bot.platforms.base import Choice
 from bot.platforms.terminal import Receive, from_line, numbered, picked, visible
 from memory import Clock
 
+_NEVER_FIRST = frozenset("，。！？；：、）」』】》…")  # nor does a Chinese line begin with these
 _NAME, _YOU, _QUIET = "bold ansimagenta", "bold ansicyan", "ansibrightblack"
 
 
@@ -29,7 +30,6 @@ class LiveLine:
 
     def __init__(self) -> None:
         self.text = ""
-        self._seen = ""
 
     def add(self, text: str, *, width: int) -> list[str]:
         """Take more text; returns the lines that are full and can be printed, wrapped between words."""
@@ -41,27 +41,22 @@ class LiveLine:
             self.text = rest[1:] if rest.startswith("\n") else rest.lstrip(" ")
         return lines
 
-    def see(self) -> str:
-        """Return the text for the screen, and remember that it stands there."""
-        self._seen = self.text
-        return self.text
-
-    def left_on_screen(self) -> None:
-        """What was seen last stays on the screen for good: go on behind it."""
-        self.text = self.text.removeprefix(self._seen)
-
 
 def _line_end(text: str, width: int) -> int | None:
-    """Return where the first line of the text ends, None if it may still grow."""
-    newline = text.find("\n")
-    used = 0
+    """Return where the first line of the text ends, None if it may still grow.
+
+    A full line ends at its last blank, or between two wide characters: Chinese has no blanks.
+    """
+    used, chance = 0, 0
     for index, char in enumerate(text):
-        if index == newline:
-            return newline
-        used += get_cwidth(char)
+        if char == "\n":
+            return index
+        wide = get_cwidth(char)
+        if char == " " or (wide > 1 and char not in _NEVER_FIRST):
+            chance = index
+        used += wide
         if used > width:
-            blank = text.rfind(" ", 0, index + 1)
-            return blank if blank > 0 else index
+            return chance or index
     return None
 
 
@@ -114,7 +109,8 @@ class Screen:
         self._status = ""
         self._named = False  # the companion's name is due in front of the next line
         self._choices: tuple[Choice, ...] = ()
-        self._session: PromptSession[str] = PromptSession(input=source, output=output)
+        # What was typed is erased and printed anew, so that no half line of a reply stays behind with it.
+        self._session: PromptSession[str] = PromptSession(input=source, output=output, erase_when_done=True)
 
     async def run(self, receive: Receive, *, greeting: str = "") -> None:
         """Converse until the person leaves (end of input, or Ctrl-C)."""
@@ -126,15 +122,16 @@ class Screen:
                 line = await self._session.prompt_async(self._prompt, handle_sigint=False)
             except (EOFError, KeyboardInterrupt):
                 return
-            self._live.left_on_screen()
+            if not line.strip():
+                continue
+            await self._above(self._line((_YOU, f"{self._user} › "), ("", visible(line))))
             choices, self._choices = self._choices, ()
             message = from_line(line, user=self._user, at=self._clock.now(), locale=self._locale)
-            if message.text:
-                receive(message, ScreenSink(self), picked=picked(message.text, choices))
+            receive(message, ScreenSink(self), picked=picked(message.text, choices))
 
     def _prompt(self) -> FormattedText:
         parts: list[tuple[str, str]] = []
-        growing = self._live.see()
+        growing = self._live.text
         if growing or self._status:
             if self._named:
                 parts.append((_NAME, f"{self._companion} › "))
@@ -179,10 +176,14 @@ class Screen:
         self._session.app.invalidate()
 
     async def _print(self, text: str) -> None:
-        parts = [(_NAME, f"{self._companion} › ")] if self._named else []
+        name = (_NAME, f"{self._companion} › ") if self._named else ("", "")
         self._named = False
-        line = FormattedText([*parts, ("", f"{text}\n")])
-        await self._above(lambda: print_formatted_text(self._session.app.output, line, default_ui_style()))
+        await self._above(self._line(name, ("", text)))
+
+    def _line(self, *parts: tuple[str, str]) -> Callable[[], None]:
+        """Return what prints these parts, each a style and a text, as lines of their own."""
+        text = FormattedText([*parts, ("", "\n")])
+        return lambda: print_formatted_text(self._session.app.output, text, default_ui_style())
 
     async def _above(self, show: Callable[[], None]) -> None:
         """Print above the prompt if it is there, else just print."""
