@@ -27,10 +27,6 @@ class Texts:
         """Return the sentence of this key with its places filled in; what is filled in is only text."""
         return self._catalogue[key].format(**places)
 
-    def has(self, key: str) -> bool:
-        """Tell whether there is such a sentence."""
-        return key in self._catalogue
-
     def counted(self, key: str, count: int) -> str:
         """Return "1 turn" or "3 turns", as the language has it."""
         return self(f"{key}.one" if count == 1 else f"{key}.many", count=count)

@@ -6,12 +6,14 @@ test's hand, and people are given what a platform would show them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from zoneinfo import ZoneInfo
 
 from bot.chat.engine import Engine
+from bot.chat.model import ChatModel
 from bot.chat.patience import Patience
 from bot.chat.prompt import MemoryRole, Persona
 from bot.dispatch import Dispatcher
@@ -37,6 +39,7 @@ class Shown:
     said: list[str] = field(default_factory=list)
     choices: tuple[Choice, ...] = ()
     private: bool = False
+    done: asyncio.Future[None] | None = None
 
     async def typing(self) -> None:
         self.typed = True
@@ -80,7 +83,7 @@ class Someone:
             at=self.companion.clock.now(),
             direct=not self.chat,
         )
-        self.companion.dispatcher.receive(message, shown, picked=picked)
+        shown.done = self.companion.dispatcher.receive(message, shown, picked=picked)
         return shown
 
     async def says(self, text: str) -> Shown:
@@ -88,6 +91,13 @@ class Someone:
         shown = self.sends(text)
         await settle()
         await self.companion.clock.advance(1)
+        return shown
+
+    async def waits_for(self, text: str) -> Shown:
+        """Send a message and wait for its answer in real time: the model is behind a socket."""
+        shown = self.sends(text)
+        assert shown.done is not None
+        await asyncio.wait_for(shown.done, 30)
         return shown
 
     async def picks(self, shown: Shown, number: int) -> Shown:
@@ -119,6 +129,14 @@ class Companion:
         )
 
 
+class Hurried(FakeClock):
+    """A clock for which every wait is over at once."""
+
+    async def sleep(self, seconds: float) -> None:
+        self.step(seconds)
+        await asyncio.sleep(0)
+
+
 def whole(prompt: Sequence[PromptMessage]) -> str:
     """Write a prompt down as one text."""
     return "\n".join(f"<{message.role}> {message.content}" for message in prompt)
@@ -132,17 +150,19 @@ async def companion(
     settings: MemorySettings = SETTINGS,
     memory_role: MemoryRole = "system",
     debounce: float = 0.0,
-    model: ScriptedModel | None = None,
+    model: ChatModel | None = None,
     **changes: object,
 ) -> AsyncIterator[Companion]:
     """Run a companion whose model says these things; `changes` are other memory settings."""
     store = store or InMemoryStore()
     clock = clock or FakeClock()
-    model = model or ScriptedModel(*replies)  # type: ignore[arg-type] # what a script may hold is checked there
-    patient = Patience(model, clock, jitter=lambda: 0.0)
+    scripted = ScriptedModel(*replies)  # type: ignore[arg-type] # what a script may hold is checked there
+    # A model behind a real socket: nobody moves the clock while the test waits for it.
+    patience_clock = Hurried() if model else clock
+    patient = Patience(model or scripted, patience_clock, jitter=lambda: 0.0)
     settings = replace(settings, **changes)  # type: ignore[arg-type] # a wrong name fails at once
     async with Memory(store, patient, clock, settings=settings, owner="test") as memory:
         engine = Engine(memory, patient, PERSONA, max_tokens=100, memory_role=memory_role)
         dispatcher = Dispatcher(engine, memory, clock, zone=settings.zone, debounce=debounce)
-        yield Companion(memory, engine, dispatcher, clock, model, store)
+        yield Companion(memory, engine, dispatcher, clock, scripted, store)
         await dispatcher.aclose(grace=0.1)
