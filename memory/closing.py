@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from memory.days import find_zone
-from memory.errors import CompletionFault, StoreFault
+from memory.errors import CompletionFault, StoreFault, StoreUnavailable
 from memory.ports import Clock, Store
 from memory.summarise import Summariser
-from memory.tasks import TaskSet
+from memory.tasks import TaskSet, log_failure
 from memory.types import MemoryId, Session, SessionId
 
 log = logging.getLogger(__name__)
@@ -75,6 +75,7 @@ class Closer:
         self._waiting: set[SessionId] = set()
         self._leased: dict[SessionId, Session] = {}
         self._workers = TaskSet()
+        self._renewals = TaskSet()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -112,18 +113,17 @@ class Closer:
             except StoreFault as fault:
                 # The lease runs out and the sweep brings it back.
                 log.warning("session not closed yet, the store failed: %s", fault)
-            except Exception:  # the boundary of this job: one bad session must not stop the others
-                log.exception("closing a session failed")
+            except Exception as fault:  # noqa: BLE001 - the boundary: one bad session must not stop the others
+                log_failure(log, "closing a session", fault)
+                if (leased := self._leased.get(session.session_id)) is not None:
+                    await self._put_off(leased, fault)
             finally:
                 self._waiting.discard(session.session_id)
                 self._leased.pop(session.session_id, None)
                 self._queue.task_done()
 
     async def _close(self, session: Session) -> None:
-        now = self._clock.now()
-        until = now + timedelta(seconds=self._policy.lease)
-        ended_at = session.ended_at or now
-        leased = await self._store.claim(session, owner=self._owner, now=now, until=until, ended_at=ended_at)
+        leased = await self._claim(session, self._clock.now())
         if leased is None:
             return
         self._leased[leased.session_id] = leased
@@ -131,15 +131,43 @@ class Closer:
         if not turns:
             await self._store.finish(leased, summary=None, summary_model="")
             return
+        renewing = self._renewals.spawn(self._renew(leased), name="closing-lease")
         try:
             summary = await self._summariser.summarise(turns, zone=await self._zones.of(leased.memory_id))
         except CompletionFault as fault:
             await self._put_off(leased, fault)
             return
+        finally:
+            renewing.cancel()
         landed = await self._store.finish(leased, summary=summary.text, summary_model=summary.model)
         log.info("session of %d turns %s", len(turns), "summarised" if landed else "changed meanwhile: left")
 
-    async def _put_off(self, session: Session, fault: CompletionFault) -> None:
+    async def _renew(self, leased: Session) -> None:
+        """Take the lease again whenever it runs out under the work.
+
+        Two processes whose model is slower than a lease would otherwise take it from each other for ever.
+        """
+        current: Session | None = leased
+        while current is not None and current.due_at is not None:
+            now = self._clock.now()
+            if now < current.due_at:
+                await self._clock.sleep((current.due_at - now).total_seconds())
+                continue
+            try:
+                current = await self._claim(current, now)
+            except StoreUnavailable:
+                return  # as if this process were dead: another may take over
+            if current is not None and current.revision != leased.revision:
+                # The work is void: the session is free for whoever does it anew.
+                await self._store.postpone(current, due_at=now, fault=None)
+                return
+
+    async def _claim(self, session: Session, now: datetime) -> Session | None:
+        until = now + timedelta(seconds=self._policy.lease)
+        ended_at = session.ended_at or now
+        return await self._store.claim(session, owner=self._owner, now=now, until=until, ended_at=ended_at)
+
+    async def _put_off(self, session: Session, fault: Exception) -> None:
         kind = type(fault.__cause__ or fault).__name__
         wait = self._policy.wait(session.attempts)
         log.warning(
@@ -148,7 +176,10 @@ class Closer:
             session.attempts + 1,
             wait.total_seconds(),
         )
-        await self._store.postpone(session, due_at=self._clock.now() + wait, fault=kind)
+        try:
+            await self._store.postpone(session, due_at=self._clock.now() + wait, fault=kind)
+        except StoreFault as refused:
+            log.warning("a session is not put off, its lease runs out by itself: %s", refused)
 
     async def drain(self, *, grace: float) -> bool:
         """Wait until the queue is empty, for at most `grace` seconds; False if something is left."""
@@ -163,6 +194,7 @@ class Closer:
         """Stop the workers and give back what they hold: the next process need not wait for a lease."""
         held = tuple(self._leased.values())
         await self._workers.aclose()
+        await self._renewals.aclose()
         for session in held:
             try:
                 await self._store.postpone(session, due_at=self._clock.now(), fault=None)
