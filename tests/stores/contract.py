@@ -120,7 +120,7 @@ class Turns:
 
     @pytest.mark.parametrize("days", [0.01, 0.5, 3, 20, 200, 3000])
     async def test_the_newest_are_found_however_long_ago_they_were(self, store: Store, days: float) -> None:
-        now = await self.now_of(store)
+        now = datetime.now(UTC)
         for number in range(4):
             when = now - timedelta(days=days * (number + 1))
             await store.add_turn(replace(turn(f"t{9 - number}"), at=when))
@@ -131,11 +131,8 @@ class Turns:
         assert ids(await store.turns(ANN, newest=9, since=now - timedelta(days=days * 2.5))) == ["t8", "t9"]
         assert ids(await gathered(store.scan(ANN))) == ["t9", "t8", "t7", "t6"]
 
-    async def now_of(self, store: Store) -> datetime:
-        return datetime.now(UTC)
-
     async def test_turns_of_the_future_are_the_newest(self, store: Store) -> None:
-        now = await self.now_of(store)
+        now = datetime.now(UTC)
         for turn_id, days in (("t1", -1), ("t2", 1), ("t3", 900)):
             await store.add_turn(replace(turn(turn_id), at=now + timedelta(days=days)))
         assert ids(await store.turns(ANN, newest=2)) == ["t2", "t3"]
