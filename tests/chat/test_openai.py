@@ -182,6 +182,23 @@ async def test_a_server_that_does_not_stream_is_understood(server: FaultServer) 
     assert (text, finished.model) == ("Hello.", "m")
 
 
+async def test_a_proxy_of_the_environment_is_not_asked_for_a_server_on_this_machine(
+    server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", refused_url())
+    monkeypatch.setenv("http_proxy", refused_url())
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    text, _ = await reply(server, Says("Hello."))
+    assert text == "Hello."
+
+
+async def test_closing_twice_is_harmless_and_nothing_is_sent_before_the_first_question() -> None:
+    model = OpenAIModel(base_url=None, api_key=KEY, model="fault")
+    await model.aclose()
+    await model.aclose()
+
+
 async def test_a_prompt_with_half_a_character_can_be_sent(server: FaultServer) -> None:
     prompt = [PromptMessage("user", "a\udce4b")]
     async with model_at(server.base_url) as model, aclosing(model.stream(prompt, max_tokens=5)) as pieces:
@@ -221,6 +238,13 @@ async def test_a_model_that_wants_the_newer_limit_is_asked_again_and_it_is_remem
             assert (await ask(model))[2] is None
     assert [request.body.get("max_tokens") for request in server.requests] == [50, None, None]
     assert [request.body.get("max_completion_tokens") for request in server.requests] == [None, 50, 50]
+
+
+async def test_a_limit_that_is_only_too_high_is_not_renamed(server: FaultServer) -> None:
+    _, error = await failure(server, Fails(400, {"param": "max_tokens", "code": "invalid_value"}))
+    assert type(error) is ModelMalformed
+    assert "param max_tokens" in str(error)
+    assert len(server.requests) == 1
 
 
 async def test_a_server_that_does_not_know_stream_options_is_asked_once_without_and_remembered(

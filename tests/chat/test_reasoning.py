@@ -177,6 +177,12 @@ def test_a_lone_bracket_waits_only_until_it_cannot_be_a_mark() -> None:
     assert reasoning.feed(" end") == " end"
 
 
+def test_a_tag_that_never_ends_is_not_waited_for_for_ever() -> None:
+    reasoning = ReasoningFilter()
+    text = f"<think a='{'x' * 300}"
+    assert reasoning.feed(text) == text
+
+
 def test_ordinary_text_is_passed_on_at_once() -> None:
     reasoning = ReasoningFilter()
     assert [reasoning.feed(piece) for piece in ("Hel", "lo, ", "you")] == ["Hel", "lo, ", "you"]
