@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-SPACE_NEEDED = "1.5 GB"
+SPACE_NEEDED = "1 GB"
 
 _ALONE = {
     "secantusdb": """\
@@ -17,7 +17,7 @@ The bundled model does not run on this system ({system}). Use a model elsewhere 
 }
 
 _FULL = """\
-The disk is full. The set-up needs about {space} in this folder, and pip's cache as much again."""
+The disk is full. The set-up needs about {space} in this folder, and pip's cache some more."""
 _UNTRUSTED = """\
 The certificate of the package index was not accepted. Behind a proxy that opens TLS, name its certificate:
     PIP_CERT=/path/to/ca.pem make ..."""
