@@ -110,9 +110,9 @@ class Closer:
             session = await self._queue.get()
             try:
                 await self._close(session)
-            except StoreFault as fault:
+            except StoreUnavailable as fault:
                 # The lease runs out and the sweep brings it back.
-                log.warning("session not closed yet, the store failed: %s", fault)
+                log.warning("session not closed yet, the store is away: %s", fault)
             except Exception as fault:  # noqa: BLE001 - the boundary: one bad session must not stop the others
                 log_failure(log, "closing a session", fault)
                 if (leased := self._leased.get(session.session_id)) is not None:

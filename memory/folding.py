@@ -14,7 +14,7 @@ from memory.errors import CompletionFault, StoreFault
 from memory.ports import Store
 from memory.summarise import Summariser
 from memory.tasks import TaskSet
-from memory.types import RunningSummary, Turn, TurnId
+from memory.types import RunningSummary, Session, Turn, TurnId
 
 log = logging.getLogger(__name__)
 
@@ -37,19 +37,21 @@ class Folder:
 
     async def _fold(self, conversation: Conversation, through: TurnId, zone: ZoneInfo) -> None:
         before = conversation.ready or conversation.session.running
-        revision = conversation.session.revision
+        session = conversation.session
         try:
             turns = await self._turns(conversation, before, through)
             if not turns:
                 return
             summary = await self._summariser.summarise(turns, zone=zone, before=before.text if before else "")
+            stored = await self._store.session(session.memory_id, session.session_id)
         except (CompletionFault, StoreFault) as fault:
             # Nothing is lost: the turns are in the store, and the next turn tries again.
             log.info("running summary not made yet (%s)", type(fault.__cause__ or fault).__name__)
             return
         finally:
             conversation.folding = False
-        if conversation.session.revision == revision and not conversation.gone:
+        # The text quotes what was erased meanwhile, here or in another process: then it must not be shown.
+        if stored is not None and _same(stored, session) and _same(conversation.session, session):
             conversation.ready = RunningSummary(summary.text, through)
 
     async def _turns(
@@ -66,3 +68,7 @@ class Folder:
     async def aclose(self) -> None:
         """Stop; what was under way is begun anew by whoever loads the conversation next."""
         await self._tasks.aclose()
+
+
+def _same(session: Session, known: Session) -> bool:
+    return (session.session_id, session.revision) == (known.session_id, known.revision)

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from memory.closing import ClosingPolicy
-from memory.errors import CompletionFault, CompletionTooLong, StoreUnavailable
+from memory.errors import CompletionFault, CompletionTooLong, CorruptRecord, StoreUnavailable
 from memory.stores.inmemory import InMemoryStore
 from memory.types import Session, SessionState
 from tests.clock import FakeClock, settle
@@ -206,6 +206,17 @@ async def test_a_failure_that_nobody_expected_is_put_off_like_any_other(
     await clock.advance(60)
     await sweep(process)
     assert (await only(base)).summary == "A short note."
+
+
+async def test_turns_that_cannot_be_read_are_a_failure_that_shows(
+    base: InMemoryStore, process: Process, store: FlakyStore
+) -> None:
+    await ended(process, "hello")
+    store.fail("turns", CorruptRecord("unreadable"))
+    process.closer.start()
+    await settle()
+    session = await only(base)
+    assert (session.attempts, session.fault, session.owner) == (1, "CorruptRecord", None)
 
 
 async def test_one_bad_session_does_not_stop_the_others(
