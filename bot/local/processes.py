@@ -24,6 +24,7 @@ import psutil  # type: ignore[import-untyped] # it has no type information
 
 MARK = "OMOIDE_LOCAL_SERVER"
 KILL_WAIT = 5.0
+KNOCK_AFTER = 0.1
 POLL = 0.05
 
 # Tokens and keys of the bot are no business of its servers, so they get these and nothing else.
@@ -123,14 +124,28 @@ def serving(folder: Path) -> list[Child]:
     return found
 
 
-async def end(child: Child, *, folder: Path, grace: float) -> None:
-    """Ask the process to end, wait `grace` seconds, then kill it; returns when it is gone."""
+async def end(child: Child, *, folder: Path, grace: float, port: int | None = None) -> None:
+    """Ask the process to end, wait `grace` seconds, then kill it; returns when it is gone.
+
+    A server may sleep until somebody connects, and only then see that it was asked: given its port,
+    somebody does.
+    """
     for request, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, KILL_WAIT)):
         if _state(child, folder=folder) is State.OURS:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child.pid, request)
+        if port is not None and not await until(lambda: not lives(child, folder=folder), within=KNOCK_AFTER):
+            await _knock(port)
         if await until(lambda: not lives(child, folder=folder), within=patience):
             return
+
+
+async def _knock(port: int) -> None:
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(KNOCK_AFTER):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            await writer.wait_closed()
 
 
 async def until(met: Callable[[], bool], *, within: float) -> bool:

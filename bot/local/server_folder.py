@@ -128,8 +128,10 @@ class ServerFolder:
 
     async def end_all(self) -> None:
         """End every server of this folder, also one whose starter was killed before it wrote it down."""
+        server = self.recorded()
+        port = None if server is None else server.port
         for child in serving(self.path):
-            await end(child, folder=self.path, grace=self._patience.stop)
+            await end(child, folder=self.path, grace=self._patience.stop, port=port)
         self._record.unlink(missing_ok=True)
 
     async def start(self, wanted: int | None) -> Record:
@@ -142,7 +144,10 @@ class ServerFolder:
         raise self.fault("other programs keep taking its port")
 
     async def start_at(self, port: int) -> Record | None:
-        """Start the server at this port; None if the port is another program's."""
+        """Start the server at this port; None if the port is another program's.
+
+        If this is cancelled, the server is there, perhaps not ready yet: others may wait for it.
+        """
         if not is_free(port):
             return None
         chapter = open_chapter(self._log)
@@ -151,7 +156,7 @@ class ServerFolder:
             server = Record(child, port, self._recipe.version)
             write_record(self._record, server)
             return server if await self._comes_up(server, chapter=chapter) else None
-        except BaseException:
+        except (LocalServerError, OSError):
             await end(child, folder=self.path, grace=self._patience.stop)
             raise
 

@@ -48,7 +48,7 @@ class SharedServer:
                 try:
                     server = await self._join_or_start()
                 except BaseException:
-                    self._users.drop()
+                    await self._leave()
                     raise
         await self._tasks.__aenter__()
         self._watcher = self._tasks.create_task(self._watch(server), name=f"watch {self._recipe.name}")

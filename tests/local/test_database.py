@@ -127,7 +127,7 @@ async def test_a_package_that_is_not_installed_is_said_with_the_mend(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "secantus", None)
-    with pytest.raises(LocalServerError, match="is not installed.*make setup.*OMOIDE_MONGO__URI"):
+    with pytest.raises(LocalServerError, match=r"is not installed.*make setup.*OMOIDE_MONGO__URI"):
         await database(data_dir).__aenter__()
 
 

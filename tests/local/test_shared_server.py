@@ -299,6 +299,19 @@ async def test_a_port_that_another_program_has_taken_meanwhile_is_left_to_it(
             assert await pid_at(mine) is not None
 
 
+async def test_a_killed_server_waits_for_its_port_while_another_program_has_it(
+    data_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with shared(data_dir, patience=replace(QUICK, look=0.5)) as port:
+        first = await pid_at(port)
+        kill(first)
+        assert await until(lambda: is_free(port), within=20)
+        with socket.create_server(("127.0.0.1", port)):
+            assert await until(lambda: f"has taken its port {port}" in caplog.text, within=20)
+        await another_pid(port, than=first)
+    assert running(data_dir) == []
+
+
 async def test_a_user_killed_while_starting_leaves_nothing_to_trip_over(data_dir: Path, starts: Path) -> None:
     slow = STAND_IN_USER.replace("recipe(starts", "recipe(manner='silent', starts")
     with user(slow, str(data_dir), str(starts)) as killed:
