@@ -113,5 +113,9 @@ def _shortened(item: BlockItem, *, tokens: int, estimator: TokenEstimator) -> Bl
         return item
     if tokens < 40:
         return None
-    length = len(item.text) * tokens // needed - 1
-    return replace(item, text=item.text[:length].rstrip() + "…")
+    text = item.text
+    while needed > tokens:
+        # More than once where the beginning weighs more than the rest: scripts differ.
+        text = text[: len(text) * tokens // needed - 1]
+        needed = estimator.count(text + "…")
+    return replace(item, text=text.rstrip() + "…")

@@ -127,8 +127,12 @@ def split(lines: Sequence[str], *, tokens: int, estimator: TokenEstimator) -> li
     return parts
 
 
-def _pieces(line: str, *, tokens: int, estimator: TokenEstimator) -> Iterable[str]:
-    needed = estimator.count(line) + 2
-    count = -(-needed // max(tokens, 1))
-    length = -(-len(line) // max(count, 1)) or 1
-    return (line[start : start + length] for start in range(0, len(line), length))
+def _pieces(line: str, *, tokens: int, estimator: TokenEstimator) -> list[str]:
+    if len(line) <= 1 or estimator.count(line) + 2 <= tokens:
+        return [line] if line else []
+    # In halves, and not in pieces of one length: scripts differ in weight, and a line may hold several.
+    middle = len(line) // 2
+    return [
+        *_pieces(line[:middle], tokens=tokens, estimator=estimator),
+        *_pieces(line[middle:], tokens=tokens, estimator=estimator),
+    ]
