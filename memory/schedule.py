@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import aiocron
 
-from memory.tasks import TaskSet
+from memory.tasks import TaskSet, log_failure
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +52,8 @@ class Schedule:
     async def _run(self, name: str, job: Job) -> None:
         try:
             await job()
-        except Exception:  # the boundary of a job
-            log.exception("job %s failed", name)
+        except Exception as fault:  # noqa: BLE001 - the boundary of a job
+            log_failure(log, f"job {name}", fault)
         finally:
             self._running.discard(name)
 
