@@ -11,12 +11,12 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import tzlocal
 
 from bot.chat.engine import Engine
-from bot.chat.openai import OpenAIModel
 from bot.chat.patience import Patience
 from bot.chat.prompt import Persona
 from bot.config import Config
@@ -35,6 +35,9 @@ from memory import (
     time_ordered_id,
 )
 from memory.stores.mongo import MongoStore
+
+if TYPE_CHECKING:
+    from bot.chat.openai import OpenAIModel
 
 Tell = Callable[[str], None]
 
@@ -86,6 +89,9 @@ async def open_archive(config: Config, *, tell: Tell) -> AsyncIterator[Archive]:
 @asynccontextmanager
 async def open_model(config: Config, *, tell: Tell) -> AsyncIterator[OpenAIModel]:
     """Reach the model, starting the bundled one if none is configured. Raises LocalServerError."""
+    # Here, because this library takes a second to import, and what only looks at memory can do without.
+    from bot.chat.openai import OpenAIModel
+
     llm = config.llm
     async with AsyncExitStack() as stack:
         base_url = llm.endpoint

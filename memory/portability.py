@@ -74,6 +74,7 @@ def _session_to_json(session: Session) -> Json:
         "running": {"text": running.text, "through": running.through} if running else None,
         "summary": session.summary,
         "summary_model": session.summary_model,
+        "timeout": session.timeout,
     }
 
 
@@ -132,6 +133,7 @@ def _session(reader: _Reader, memory_id: MemoryId) -> Session:
         else None,
         summary=reader.maybe("summary", reader.text),
         summary_model=reader.text("summary_model"),
+        timeout=reader.seconds("timeout"),
     )
 
 
@@ -203,6 +205,12 @@ class _Reader:
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53:
             raise BadImport(f"{self._where}{key}: a whole number from 0 was expected")
         return value
+
+    def seconds(self, key: str) -> float:
+        value = self._get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+            raise BadImport(f"{self._where}{key}: a number of seconds was expected")
+        return float(value)
 
     def one_of(self, key: str, choices: Sequence[str]) -> str:
         value = self.text(key)

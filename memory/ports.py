@@ -167,6 +167,10 @@ class Store(Protocol):
         """Move the deadline, never back, if the session is still open at this revision; False if not."""
         ...
 
+    async def retime(self, session: Session, *, seconds: float, due_at: datetime) -> bool:
+        """Give it another timeout, and the deadline that follows; False if not open at this revision."""
+        ...
+
     async def set_window(
         self, session: Session, *, window_from: TurnId | None, running: RunningSummary | None
     ) -> bool:

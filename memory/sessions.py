@@ -218,6 +218,8 @@ class Sessions:
         if held.provisional:
             return True
         session, due_at = held.session, now + self._timeout
+        if session.timeout != self._timeout.total_seconds():
+            return False  # used by others with theirs; found anew, it gets ours
         fresh = now - held.checked_at < self._fresh_for
         ample = session.due_at is not None and session.due_at - now >= self._timeout / 2
         if fresh and ample:
@@ -265,7 +267,14 @@ class Sessions:
         memory_id, audience = key
         session_id = SessionId(time_ordered_id(at))
         due_at = max(at, self._clock.now()) + self._timeout
-        return Session(session_id, memory_id, audience, started_at=at, due_at=due_at)
+        return Session(
+            session_id,
+            memory_id,
+            audience,
+            started_at=at,
+            due_at=due_at,
+            timeout=self._timeout.total_seconds(),
+        )
 
     async def _open_in_store(self, key: Key, at: datetime, *, like: Session | None = None) -> Session:
         fresh = like or self._fresh(key, at)
@@ -277,15 +286,24 @@ class Sessions:
             deadline = await self._deadline(session)
             if deadline > at or session == refused:
                 # Refused and unchanged: by the clock of now it is not due after all, so it goes on.
-                return session
+                return await self._with_our_timeout(session)
             await self._closer.begin(session, ended_at=deadline)
             refused = session
+
+    async def _with_our_timeout(self, session: Session) -> Session:
+        """Go on with a session that was used with another timeout: the last one counts."""
+        timeout, due_at = self._timeout.total_seconds(), self._clock.now() + self._timeout
+        if session.timeout == timeout or not await self._store.retime(
+            session, seconds=timeout, due_at=due_at
+        ):
+            return session
+        return replace(session, timeout=timeout, due_at=due_at)
 
     async def _deadline(self, session: Session) -> datetime:
         """Return when a session's time is really up: the stored deadline may be behind its newest turn."""
         newest = await self._store.turns(session.memory_id, session=session, newest=1)
         stored = session.due_at or session.started_at
-        return max(stored, newest[0].replied_at + self._timeout) if newest else stored
+        return max(stored, newest[0].replied_at + timedelta(seconds=session.timeout)) if newest else stored
 
     async def _load(self, conversation: Conversation) -> None:
         """Read the window and the memory block; without the store, go on with what there is."""

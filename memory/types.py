@@ -90,7 +90,8 @@ class Session:
 
     `due_at` is when somebody must look at it again: the deadline while it is open, the end of the lease or
     the time of the next try while it is closing, None once it is closed. `revision` grows whenever
-    something that belonged to it is erased, so that work begun before that cannot land after it.
+    something that belonged to it is erased, so that work begun before that cannot land after it. `timeout`
+    is the silence, in seconds, that ends it: whichever process looks, it is the one it was used with last.
     """
 
     session_id: SessionId
@@ -108,6 +109,7 @@ class Session:
     owner: str | None = None  # who holds the lease while it is closing
     attempts: int = 0  # failed tries to summarise
     fault: str | None = None  # the kind of the last failure, never its text
+    timeout: float = 1800.0
 
 
 @dataclass(frozen=True, slots=True)

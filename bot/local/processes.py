@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped] # it has no type information
+import psutil
 
 MARK = "OMOIDE_LOCAL_SERVER"
 KILL_WAIT = 5.0

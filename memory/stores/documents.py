@@ -150,6 +150,7 @@ def session_document(session: Session) -> dict[str, Any]:
         "owner": session.owner,
         "attempts": session.attempts,
         "fault": session.fault,
+        "timeout": float(session.timeout),
     }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -207,6 +208,7 @@ def session_from(document: Document) -> Session:
         owner=fields.maybe_text("owner"),
         attempts=fields.count("attempts"),
         fault=fields.maybe_text("fault"),
+        timeout=fields.seconds("timeout"),
     )
 
 
@@ -252,6 +254,10 @@ class _Fields:
     def count(self, name: str) -> int:
         value = self._document.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else self._wrong(name, value)
+
+    def seconds(self, name: str) -> float:
+        value = self._document.get(name)
+        return value if isinstance(value, float) and value >= 0 else self._wrong(name, value)
 
     def one_of(self, words: type[_Word], name: str) -> _Word:
         value: Any = self._document.get(name)

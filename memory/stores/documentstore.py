@@ -209,6 +209,10 @@ class DocumentStore:
         """See Store.touch."""
         return await self._change(session, queries.touched(session, due_at=due_at))
 
+    async def retime(self, session: Session, *, seconds: float, due_at: datetime) -> bool:
+        """See Store.retime."""
+        return await self._change(session, queries.retimed(session, timeout=seconds, due_at=due_at))
+
     async def set_window(
         self, session: Session, *, window_from: TurnId | None, running: RunningSummary | None
     ) -> bool:

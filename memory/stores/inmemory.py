@@ -185,6 +185,11 @@ class InMemoryStore:
         stored = await self.session(session.memory_id, session.session_id)
         return self._moved(stored and transitions.touched(stored, session, due_at=due_at))
 
+    async def retime(self, session: Session, *, seconds: float, due_at: datetime) -> bool:
+        """See Store.retime."""
+        stored = await self.session(session.memory_id, session.session_id)
+        return self._moved(stored and transitions.retimed(stored, session, timeout=seconds, due_at=due_at))
+
     async def set_window(
         self, session: Session, *, window_from: TurnId | None, running: RunningSummary | None
     ) -> bool:

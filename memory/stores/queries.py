@@ -192,6 +192,12 @@ def touched(session: Session, *, due_at: datetime) -> Change:
     return conditions, {"$max": {"due_at": whole_ms(due_at)}, "$set": {"live": True}}
 
 
+def retimed(session: Session, *, timeout: float, due_at: datetime) -> Change:
+    """Give an open session another timeout."""
+    conditions = {"state": _OPEN, "revision": session.revision}
+    return conditions, {"$set": {"timeout": timeout, "due_at": whole_ms(due_at), "live": True}}
+
+
 def windowed(session: Session, *, window_from: TurnId | None, running: RunningSummary | None) -> Change:
     """Record what the window shows."""
     values = {"window_from": window_from, "running": running_document(running)}

@@ -21,6 +21,13 @@ def touched(stored: Session, asked: Session, *, due_at: datetime) -> Session | N
     return replace(stored, due_at=max(stored.due_at or due_at, due_at))
 
 
+def retimed(stored: Session, asked: Session, *, timeout: float, due_at: datetime) -> Session | None:
+    """Give an open session another timeout."""
+    if stored.state is not SessionState.OPEN or stored.revision != asked.revision:
+        return None
+    return replace(stored, timeout=timeout, due_at=whole_ms(due_at))
+
+
 def windowed(
     stored: Session, asked: Session, *, window_from: TurnId | None, running: RunningSummary | None
 ) -> Session | None:

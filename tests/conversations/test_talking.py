@@ -334,3 +334,26 @@ async def test_no_word_of_anybody_is_logged_above_debug(caplog: pytest.LogCaptur
     assert [
         r.getMessage() for r in caplog.records if r.levelno > logging.DEBUG and "XYZZY" in r.getMessage()
     ] == []
+
+
+async def test_a_session_ends_by_the_timeout_it_was_last_used_with_whoever_looks() -> None:
+    store, clock = InMemoryStore(), FakeClock()
+    async with companion("Noted.", store=store, clock=clock, session_timeout=2) as it:
+        await it.someone().says("a")
+    clock.step(60)
+    async with companion("A note.", store=store, clock=clock, session_timeout=1800) as it:
+        await settle()
+        (session,) = await store.sessions(MEI)
+    assert (session.state, session.ended_at) == (SessionState.CLOSED, NOON + timedelta(seconds=2))
+
+
+async def test_an_open_session_takes_over_the_timeout_of_whoever_goes_on_with_it() -> None:
+    store, clock = InMemoryStore(), FakeClock()
+    async with companion("Noted.", store=store, clock=clock) as it:
+        await it.someone().says("a")
+    async with companion("Yes.", "A note.", store=store, clock=clock, session_timeout=2) as it:
+        await it.someone().says("b")
+        await clock.advance(2)
+        (session,) = await store.sessions(MEI)
+        assert session.state is SessionState.CLOSED
+        assert len(await store.turns(MEI)) == 2

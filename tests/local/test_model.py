@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil  # type: ignore[import-untyped] # it has no type information
+import psutil
 import pytest
 
 from bot.errors import LocalServerError

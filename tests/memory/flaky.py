@@ -192,6 +192,11 @@ class FlakyStore:
     def live(self) -> AsyncIterator[Session]:
         return self._each(self._store.live())
 
+    async def retime(self, session: Session, *, seconds: float, due_at: datetime) -> bool:
+        return await self._write(
+            "retime", lambda: self._store.retime(session, seconds=seconds, due_at=due_at)
+        )
+
     async def touch(self, session: Session, *, due_at: datetime) -> bool:
         return await self._write("touch", lambda: self._store.touch(session, due_at=due_at))
 

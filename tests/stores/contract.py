@@ -279,6 +279,17 @@ class SessionLife:
         assert not await store.touch(revised, due_at=at(60))
         assert not await store.touch(session("none"), due_at=at(60))
 
+    async def test_another_timeout_moves_the_deadline_either_way(self, store: Store) -> None:
+        opened = await store.open_session(session(due=30))
+        assert await store.retime(opened, seconds=2.0, due_at=at(10))
+        assert await stored(store, opened) == replace(opened, timeout=2.0, due_at=at(10))
+        await store.revise(ANN, opened.session_id, due_at=at(0))
+        assert not await store.retime(opened, seconds=3.0, due_at=at(20))
+        revised = await stored(store, opened)
+        await closing(store, revised)
+        assert not await store.retime(revised, seconds=3.0, due_at=at(20))
+        assert not await store.retime(session("none"), seconds=3.0, due_at=at(20))
+
     async def test_the_window_is_kept_with_its_summary(self, store: Store) -> None:
         opened = await store.open_session(session())
         running = RunningSummary("so far\ud800", through=TurnId("t4"))

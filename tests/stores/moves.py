@@ -53,6 +53,7 @@ class Moves:
             "read any": lambda s: s.session(memory_id, SessionId(name)),
             "opened": lambda s: s.opened(memory_id, audience),
             "touch": lambda s: s.touch(known, due_at=later),
+            "retime": lambda s: s.retime(known, seconds=5.0, due_at=later),
             "window": lambda s: s.set_window(known, window_from=pick_id(turn_id, text), running=running),
             "claim": lambda s: s.claim(known, owner=owner, now=when, until=later, ended_at=when),
             "claim again": lambda s: s.claim(known, owner=owner, now=at(60), until=later, ended_at=when),

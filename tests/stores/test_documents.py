@@ -72,6 +72,7 @@ sessions: st.SearchStrategy[Session] = built(
     owner=st.none() | ids,
     attempts=numbers,
     fault=st.none() | ids,
+    timeout=st.floats(0, 1e9),
 )
 
 
