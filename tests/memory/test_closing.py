@@ -155,6 +155,42 @@ async def test_a_model_slower_than_its_lease_keeps_the_session(
     await rival.stop()
 
 
+async def test_a_lease_is_not_kept_for_work_that_an_erasure_has_made_void(
+    base: InMemoryStore, clock: FakeClock, process: Process, model: ScriptedCompleter
+) -> None:
+    slow = Held("It quotes the secret.")
+    model.enqueue(slow)
+    await ended(process, "the secret")
+    process.closer.start()
+    await settle()
+    await base.revise(ANN, (await only(base)).session_id, due_at=clock.now())
+    await clock.advance(POLICY.lease)
+    session = await only(base)
+    assert (session.owner, session.due_at) == (None, clock.now()), "free for whoever does it anew"
+    slow.release()
+    await settle()
+    assert (await only(base)).summary is None
+
+
+async def test_a_lease_that_cannot_be_taken_anew_is_left_to_another(
+    base: InMemoryStore, clock: FakeClock, process: Process, store: FlakyStore, model: ScriptedCompleter
+) -> None:
+    slow = Held("Too late.")
+    model.enqueue(slow)
+    await ended(process, "hello")
+    process.closer.start()
+    await settle()
+    store.away = True
+    await clock.advance(POLICY.lease)
+    store.away = False
+    rival = await Process(FlakyStore(base), clock, model, policy=POLICY).start()
+    await settle()
+    slow.release()
+    await settle()
+    assert (await only(base)).summary == "A short note."
+    await rival.stop()
+
+
 async def test_after_a_failure_it_tries_again_ever_later_until_it_works(
     base: InMemoryStore, clock: FakeClock, process: Process, model: ScriptedCompleter
 ) -> None:
