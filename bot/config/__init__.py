@@ -4,7 +4,6 @@ from bot.config.describe import settings_table
 from bot.config.reading import load
 from bot.config.secret import Secret, hosts_of
 from bot.config.settings import (
-    ChatSettings,
     Config,
     LlmSettings,
     LogSettings,
@@ -17,7 +16,6 @@ from bot.config.settings import (
 )
 
 __all__ = [
-    "ChatSettings",
     "Config",
     "LlmSettings",
     "LogSettings",

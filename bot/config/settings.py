@@ -199,20 +199,6 @@ class MemorySettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatSettings:
-    """How messages are taken in."""
-
-    debounce: Annotated[
-        float,
-        Note(
-            "seconds to wait for more, so that a burst is one turn (the terminal never waits)",
-            at_least=0,
-            at_most=60,
-        ),
-    ] = 1.0
-
-
-@dataclass(frozen=True, slots=True)
 class LogSettings:
     """What is logged, and in which form."""
 
@@ -249,6 +235,5 @@ class Config:
     window: WindowSettings = WindowSettings()
     session: SessionSettings = SessionSettings()
     memory: MemorySettings = MemorySettings()
-    chat: ChatSettings = ChatSettings()
     log: LogSettings = LogSettings()
     shutdown: ShutdownSettings = ShutdownSettings()

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 ERRORS_ONLY = 1
 PROMPT_CACHE_MIB = 256
+LONGEST_REPLY = 200  # tokens, whatever is asked for
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -28,6 +29,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     params.n_parallel = given.slots
     params.cpuparams.n_threads = given.threads
     params.cpuparams_batch.n_threads = given.threads
+    # Without these so small a model soon says one sentence for ever.
+    params.sampling.temp = 0.3
+    params.sampling.penalty_repeat = 1.1
+    params.n_predict = LONGEST_REPLY
     params.verbosity = ERRORS_ONLY  # prompts are nobody's to read in a log
     params.cache_ram_mib = PROMPT_CACHE_MIB  # its own default is 8 GiB
     # Web pages that a person has open have no business here.
