@@ -1,0 +1,1 @@
+"""Tests of the pure parts of the measurements; no time is ever asserted."""
