@@ -28,6 +28,6 @@ ENV PATH=/opt/omoide/bin:$PATH \
 WORKDIR /data
 USER 10001:10001
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=5m --timeout=30s --start-period=1m --retries=3 CMD ["omoide", "doctor"]
+HEALTHCHECK --interval=5m --timeout=30s --start-period=1m --retries=3 CMD ["omoide", "doctor", "--quick"]
 ENTRYPOINT ["omoide"]
 CMD ["run"]

@@ -77,7 +77,8 @@ def _parser() -> argparse.ArgumentParser:
     take_in.add_argument("file", metavar="FILE", help="an export; - reads standard input")
     take_in.set_defaults(command="take_in")
 
-    commands.add_parser("doctor", help="check settings, database and model; say how to mend each")
+    doctor = commands.add_parser("doctor", help="check settings, database and model; say how to mend each")
+    doctor.add_argument("--quick", action="store_true", help="do not ask the model (it may cost)")
     return parser
 
 

@@ -47,18 +47,19 @@ async def doctor(arguments: argparse.Namespace, config: Config, texts: Texts) ->
     """Check everything; 1 if something has to be mended."""
     log.set_up(level="error", form=config.log.format)
     ill = False
-    async for finding in _examine(config):
+    async for finding in _examine(config, quick=arguments.quick):
         print(finding, flush=True)
         ill = ill or bool(finding.mend)
     return int(ill)
 
 
-async def _examine(config: Config) -> AsyncIterator[Finding]:
+async def _examine(config: Config, *, quick: bool) -> AsyncIterator[Finding]:
     yield Finding("settings", f"read, all sound; time zone {zone_of(config).key}")
     yield _data_dir(config)
     async for finding in _database(config):
         yield finding
-    yield await _model(config)
+    if not quick:
+        yield await _model(config)
 
 
 def _data_dir(config: Config) -> Finding:
