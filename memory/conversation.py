@@ -1,7 +1,7 @@
 """The part of a session that this process holds in memory: what the next prompt is made of.
 
 All of it can be rebuilt from the store; an idle conversation may be let go of at any time. Only the
-session's owner in this process (memory/sessions.py) changes it.
+session's owner in this process (memory/sessions/) changes it.
 """
 
 from __future__ import annotations

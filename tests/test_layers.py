@@ -21,7 +21,8 @@ FILES = {
 }
 LAYERS = {  # lowest first: a unit imports itself, the units of the rows above it here, and nothing else
     "memory": "errors types | ports | tasks days tokens window clock | summarise blocks backlog schedule"
-    " overview search forgetting portability | conversation archive | closing folding | eviction sessions"
+    " overview search forgetting portability | conversation archive | closing folding sessions.held"
+    " | eviction sessions.loading sessions.ends | sessions.current | sessions.late | sessions.live | sessions"
     " | core stores",
     "bot": "errors texts message log platforms.base | config | local chat | commands | dispatch"
     " | platforms | app | cli | __main__",
