@@ -1,4 +1,4 @@
-"""What the measurements are made of: a past put into a store, sums and comparisons, clocks that stand still."""
+"""What the measurements are made of: a past to measure with, sums, comparisons, clocks that stand still."""
 
 from __future__ import annotations
 
