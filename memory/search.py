@@ -13,7 +13,8 @@ from memory.types import Audience, Turn, may_show
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+    # Again after the letter case: small and capital letters may be composed of different parts.
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def terms_of(words: str) -> tuple[str, ...]:
@@ -34,6 +35,8 @@ async def find(
 ) -> tuple[Turn, ...]:
     """Return the first `limit` turns with these words that may be shown in front of this audience."""
     terms, found = terms_of(words), list[Turn]()
+    if not terms or limit <= 0:
+        return ()
     async for turn in turns:
         if may_show(turn.audience, in_front_of=in_front_of) and matches(turn, terms):
             found.append(turn)
