@@ -7,17 +7,17 @@ what it holds of somebody when something of theirs is erased.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from memory.forgetting import Erased, Forgetting, Plan, Scope
 from memory.overview import Overview, look
-from memory.portability import Portrait, landing
+from memory.portability import WHILE_STORING, Portrait, landing
 from memory.ports import Clock, Store
 from memory.search import find
-from memory.types import Audience, MemoryId, Person, Session, SessionState, Turn
+from memory.types import Audience, MemoryId, Person, Session, SessionId, SessionState, Turn
 
 _END_OF_TIME = datetime(9000, 1, 1, tzinfo=UTC)
 
@@ -29,6 +29,9 @@ class Imported:
     turns: int = 0
     sessions: int = 0
     known: int = 0
+
+    def __add__(self, other: Imported) -> Imported:
+        return Imported(self.turns + other.turns, self.sessions + other.sessions, self.known + other.known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,29 +95,40 @@ class Archive:
 
     async def take_in(self, portrait: Portrait) -> Imported:
         """Store what an export holds; what is there already stays as it is. Raises StoreFault."""
-        added, turns_added = 0, 0
-        for session in portrait.sessions:
-            added += await self._put(session)
-        for turn in portrait.turns:
-            turns_added += await self._store.add_turn(turn)
         memory_id = portrait.person.memory_id
+        turns: dict[SessionId, list[Turn]] = {}
+        for turn in portrait.turns:
+            turns.setdefault(turn.session_id, []).append(turn)
+        total = Imported()
+        for session in portrait.sessions:
+            total += await self._take_in(session, turns.pop(session.session_id, []))
         if portrait.person.timezone and await self._store.person(memory_id) is None:
             await self._store.put_person(portrait.person)
-        known = len(portrait.sessions) - added + len(portrait.turns) - turns_added
         self._erased(memory_id, False)
-        return Imported(turns=turns_added, sessions=added, known=known)
+        return total
 
-    async def _put(self, session: Session) -> bool:
-        session = landing(session, now=self._clock.now())
-        if await self._store.put_session(session):
-            return True
-        if session.state is not SessionState.OPEN:
-            return False
-        if await self._store.session(session.memory_id, session.session_id) is not None:
-            return False
-        # Another session is open for this audience here, so this one has to end.
-        ended = replace(session, state=SessionState.CLOSING, due_at=None)
-        return await self._store.put_session(landing(ended, now=self._clock.now()))
+    async def _take_in(self, session: Session, turns: Sequence[Turn]) -> Imported:
+        """Store a session, then its turns; where it is somebody else's, or not the same, nothing."""
+        new = await self._put(session, turns)
+        stored = await self._store.session(session.memory_id, session.session_id)
+        if stored is None or stored.audience != session.audience:
+            return Imported(known=1 + len(turns))
+        fitting = [turn for turn in turns if turn.at >= stored.started_at]
+        if not new and await self._lacks(stored, fitting):
+            # Before they come: whatever was made of the session's turns is then made anew with these.
+            due_at = self._clock.now() + WHILE_STORING
+            await self._store.revise(session.memory_id, session.session_id, due_at=due_at)
+        added = sum([await self._store.add_turn(turn) for turn in fitting])
+        return Imported(turns=added, sessions=int(new), known=int(not new) + len(turns) - added)
+
+    async def _put(self, session: Session, turns: Sequence[Turn]) -> bool:
+        opened = await self._store.opened(session.memory_id, session.audience)
+        alone = opened is None or opened.session_id == session.session_id
+        return await self._store.put_session(landing(session, turns, now=self._clock.now(), alone=alone))
+
+    async def _lacks(self, session: Session, turns: Sequence[Turn]) -> bool:
+        there = await self._store.turns(session.memory_id, session=session)
+        return not {turn.turn_id for turn in turns} <= {turn.turn_id for turn in there}
 
     async def unfinished(self) -> Unfinished:
         """Count the sessions of anyone that have ended and have no summary yet. Raises StoreFault."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from memory.days import find_zone
@@ -28,6 +28,10 @@ from memory.types import (
 )
 
 FORMAT, VERSION = "omoide-export", 1
+
+# Outside of these no time is honest, and sums with it would run out of what a datetime can hold.
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+WHILE_STORING = timedelta(minutes=2)  # nobody takes a session up before its turns are there too
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -69,7 +73,8 @@ def _session_to_json(session: Session) -> Json:
         "state": session.state.value,
         "started_at": moment(session.started_at),
         "ended_at": moment(session.ended_at),
-        "due_at": moment(session.due_at),
+        # While it is closing this is a lease or the next try: of this machine, and not of the person.
+        "due_at": moment(session.due_at) if session.state is SessionState.OPEN else None,
         "window_from": session.window_from,
         "running": {"text": running.text, "through": running.through} if running else None,
         "summary": session.summary,
@@ -104,17 +109,27 @@ def from_json(value: object) -> Portrait:
         raise BadImport(f"this is no export of Omoide: format is not {FORMAT!r}")
     if top.whole("version") != VERSION:
         raise BadImport(f"version {top.whole('version')} of an export; this Omoide reads version {VERSION}")
-    memory_id = MemoryId(top.text("memory_id"))
+    memory_id = MemoryId(top.name("memory_id"))
     timezone = top.maybe("timezone", top.text)
     if timezone is not None and find_zone(timezone) is None:
         raise BadImport(f"timezone: no time zone is called {timezone!r}")
     sessions = tuple(_session(reader, memory_id) for reader in top.each("sessions"))
     turns = tuple(_turn(reader, memory_id) for reader in top.each("turns"))
-    known = {session.session_id for session in sessions}
-    for number, turn in enumerate(turns):
-        if turn.session_id not in known:
-            raise BadImport(f"turns[{number}].session: there is no such session in the file")
+    _check_places(sessions, turns)
     return Portrait(Person(memory_id, timezone), sessions, turns)
+
+
+def _check_places(sessions: Sequence[Session], turns: Sequence[Turn]) -> None:
+    """Check that each turn fits the session it names."""
+    by_id = {session.session_id: session for session in sessions}
+    for number, turn in enumerate(turns):
+        session = by_id.get(turn.session_id)
+        if session is None:
+            raise BadImport(f"turns[{number}].session: there is no such session in the file")
+        if turn.audience != session.audience:
+            raise BadImport(f"turns[{number}].audience: its session has another one")
+        if turn.at < session.started_at:
+            raise BadImport(f"turns[{number}].at: its session begins later")
 
 
 def _session(reader: _Reader, memory_id: MemoryId) -> Session:
@@ -122,7 +137,7 @@ def _session(reader: _Reader, memory_id: MemoryId) -> Session:
     return Session(
         session_id=SessionId(reader.identity("id")),
         memory_id=memory_id,
-        audience=Audience(reader.text("audience")),
+        audience=Audience(reader.name("audience")),
         started_at=reader.moment("started_at"),
         due_at=reader.maybe("due_at", reader.moment),
         state=SessionState(reader.one_of("state", [state.value for state in SessionState])),
@@ -143,7 +158,7 @@ def _turn(reader: _Reader, memory_id: MemoryId) -> Turn:
         turn_id=TurnId(reader.identity("id")),
         memory_id=memory_id,
         session_id=SessionId(reader.identity("session")),
-        audience=Audience(reader.text("audience")),
+        audience=Audience(reader.name("audience")),
         at=reader.moment("at"),
         human=reader.text("human"),
         reply=reader.text("reply"),
@@ -156,14 +171,25 @@ def _turn(reader: _Reader, memory_id: MemoryId) -> Turn:
     )
 
 
-def landing(session: Session, *, now: datetime) -> Session:
-    """Return a session as it may be stored: whatever is not closed is due, so that somebody takes it up."""
+def landing(session: Session, turns: Sequence[Turn], *, now: datetime, alone: bool) -> Session:
+    """Return a session as it may be stored, so that somebody takes it up unless it is closed.
+
+    One that is open goes on if its time is not over and none else is open (`alone`); otherwise it ends. What
+    is not closed then is due in a while, when its turns are there too.
+    """
     if session.state is SessionState.CLOSED:
         return replace(session, due_at=None)
-    if session.state is SessionState.OPEN and session.due_at is not None:
-        return session
+    due_at, silence = session.due_at or session.started_at, timedelta(seconds=session.timeout)
+    deadline = max((due_at, *(turn.replied_at + silence for turn in turns)))
+    if session.state is SessionState.OPEN:
+        if alone and now < deadline <= now + 2 * silence:  # later than that is no honest time
+            return replace(session, due_at=due_at if due_at > now else deadline)
+        session = replace(session, ended_at=min(deadline, now))
     return replace(
-        session, state=SessionState.CLOSING, due_at=now, ended_at=session.ended_at or session.started_at
+        session,
+        state=SessionState.CLOSING,
+        due_at=now + WHILE_STORING,
+        ended_at=session.ended_at or min(deadline, now),
     )
 
 
@@ -186,12 +212,18 @@ class _Reader:
         return self._fields[key]
 
     def maybe(self, key: str, read: Callable[[str], T]) -> T | None:
-        return None if self._fields.get(key) is None else read(key)
+        return None if self._get(key) is None else read(key)
 
     def text(self, key: str) -> str:
         value = self._get(key)
         if not isinstance(value, str):
             raise BadImport(f"{self._where}{key}: a text was expected")
+        return value
+
+    def name(self, key: str) -> str:
+        value = self.text(key)
+        if not value or any("\ud800" <= char <= "\udfff" for char in value):
+            raise BadImport(f"{self._where}{key}: a name of valid characters was expected")
         return value
 
     def identity(self, key: str) -> str:
@@ -221,7 +253,7 @@ class _Reader:
     def moment(self, key: str) -> datetime:
         try:
             at = datetime.fromisoformat(self.text(key))
-            if at.tzinfo is not None:
+            if at.tzinfo is not None and _EARLIEST <= at < _LATEST:
                 return at.astimezone(UTC)
         except (ValueError, OverflowError):
             pass
