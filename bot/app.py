@@ -17,15 +17,18 @@ from zoneinfo import ZoneInfo
 import tzlocal
 
 from bot.chat.engine import Engine
+from bot.chat.model import ChatModel
 from bot.chat.patience import Patience
 from bot.chat.prompt import Persona
+from bot.chat.yielding import Yielding
 from bot.config import Config
 from bot.dispatch import Dispatcher
 from bot.local.database import EmbeddedDatabase
-from bot.local.model import MODEL_CONTEXT, LocalModel
+from bot.local.model import MODEL_CONTEXT, MODEL_REPLY, LocalModel
 from memory import (
     Archive,
     BlockPolicy,
+    Completer,
     Memory,
     MemorySettings,
     Store,
@@ -124,7 +127,10 @@ async def open_app(config: Config, *, tell: Tell) -> AsyncIterator[App]:
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(config, tell=tell))
         model = await stack.enter_async_context(open_model(config, tell=tell))
-        patient = Patience(model, clock, jitter=random.random)
+        patient: ChatModel = Patience(model, clock, jitter=random.random)
+        background: Completer = model  # it is asked again by its own, slower, plan
+        if config.llm.local:
+            patient = background = Yielding(patient, model)
         settings = MemorySettings(
             zone=zone,
             session_timeout=config.session.timeout,
@@ -143,14 +149,14 @@ async def open_app(config: Config, *, tell: Tell) -> AsyncIterator[App]:
         )
         owner = f"{socket.gethostname()}-{os.getpid()}-{time_ordered_id(clock.now())}"
         memory = await stack.enter_async_context(
-            Memory(store, patient, clock, settings=settings, owner=owner)
+            Memory(store, background, clock, settings=settings, owner=owner)
         )
         persona = Persona(config.persona.name, config.persona.prompt, config.persona.language)
         engine = Engine(
             memory,
             patient,
             persona,
-            max_tokens=config.llm.max_tokens,
+            max_tokens=min(config.llm.max_tokens, MODEL_REPLY) if config.llm.local else config.llm.max_tokens,
             memory_role=config.memory.role,
         )
         dispatcher = Dispatcher(engine, memory, clock, zone=zone, language=config.persona.language)

@@ -95,8 +95,8 @@ class Engine:
         """Answer a message: stream the reply into the sink and store the turn."""
         persona = self._persona.text(name)
         overhead = self._memory.count(persona) + self._max_tokens + _SLACK
-        await sink.typing()
-        opening = await self._memory.begin(*key, human=text, at=at, overhead=overhead)
+        begun = self._memory.begin(*key, human=text, at=at, overhead=overhead)
+        _, opening = await asyncio.gather(sink.typing(), begun)
         draft = _Draft()
         try:
             await self._reply(persona, opening, draft, sink)

