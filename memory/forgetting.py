@@ -56,7 +56,7 @@ class Forgetting:
         session = await self._current(memory_id, audience)
         if session is None:
             return None
-        derived = int(session.summary is not None) + int(session.running is not None)
+        derived = _derived(session)
         if scope == "session":
             turns = (await self._store.count_turns(memory_id)).get(session.session_id, 0)
             holdings = Holdings(turns=turns, sessions=1, summaries=derived)
@@ -95,9 +95,11 @@ class Forgetting:
         return Erased(gone, left)
 
     async def _session(self, memory_id: MemoryId, session_id: SessionId) -> Erased:
+        before = await self._store.session(memory_id, session_id)
         await self._revise(memory_id, session_id, last=False)
         self._erased(memory_id, False)
-        gone = await self._store.delete_session(memory_id, session_id)
+        went = await self._store.delete_session(memory_id, session_id)
+        gone = Holdings(turns=went.turns, sessions=went.sessions, summaries=_derived(before))
         await self._refresh_others(memory_id)
         left = (await self._store.count_turns(memory_id)).get(session_id, 0)
         still = await self._store.session(memory_id, session_id)
@@ -109,13 +111,16 @@ class Forgetting:
         turns = await self._store.delete_turns(memory_id, (turn_id,))
         session = await self._revise(memory_id, session_id, last=True)
         gone = Holdings(turns=turns, summaries=_derived(before) - _derived(session))
-        if session is not None:
-            counts = await self._store.count_turns(memory_id)
-            if not counts.get(session_id):
-                gone += await self._store.delete_session(memory_id, session_id)
+        if session is not None and session.state is not SessionState.OPEN:
+            await self._delete_if_empty(session)
         await self._refresh_others(memory_id)
         left = await self._store.turn(memory_id, turn_id)
         return Erased(gone, Holdings(turns=int(left is not None)))
+
+    async def _delete_if_empty(self, session: Session) -> None:
+        """Let no empty shell of an ended session stay; an open one may be about to get its next turn."""
+        if not (await self._store.count_turns(session.memory_id)).get(session.session_id):
+            await self._store.delete_session(session.memory_id, session.session_id)
 
     async def _revise(self, memory_id: MemoryId, session_id: SessionId, *, last: bool) -> Session | None:
         due_at = self._clock.now() + (timedelta() if last else _WHILE_ERASING)

@@ -100,17 +100,34 @@ class Current:
         now = self._clock.now()
         if self._is_fresh(conversation, now):
             return True
-        session, due_at = conversation.session, now + self._timeout
-        stored = await self._store.session(session.memory_id, session.session_id)
-        if stored is None:
-            return False
-        if stored.state is SessionState.OPEN and await self._store.touch(stored, due_at=due_at):
-            conversation.session = replace(session, due_at=due_at)
-        else:
-            conversation.session = await self.open_in_store(key_of(session), at)
-            conversation.unload()
+        known, due_at = conversation.session, now + self._timeout
+        while True:
+            stored = await self._store.session(known.memory_id, known.session_id)
+            if stored is None:
+                return False
+            if stored.state is not SessionState.OPEN:
+                conversation.session = await self.open_in_store(key_of(known), at)
+                conversation.unload()
+                break
+            if await self._store.touch(stored, due_at=due_at):
+                if stored.revision != known.revision:
+                    known = stored
+                    conversation.unload()
+                conversation.session = replace(known, due_at=due_at)
+                break
         conversation.checked_at = now
         return True
+
+    async def has_place(self, turn: Turn) -> bool:
+        """Tell whether the turn's session is there. Raises StoreFault."""
+        return await self._store.session(turn.memory_id, turn.session_id) is not None
+
+    async def take_back(self, turn: Turn) -> None:
+        """Undo what was written of a turn erased on its way: it, and its session if that is empty."""
+        await self._store.delete_turns(turn.memory_id, (turn.turn_id,))
+        counts = await self._store.count_turns(turn.memory_id)
+        if not counts.get(turn.session_id):
+            await self._store.delete_session(turn.memory_id, turn.session_id)
 
     # Opening
 

@@ -38,6 +38,7 @@ class Held:
         self._conversations: dict[Key, Conversation] = {}
         self._under_way: set[Conversation] = set()  # between begin and finish, held or not
         self._erasures: Counter[MemoryId] = Counter()  # how often everything of a person was erased
+        self._doubts: Counter[MemoryId] = Counter()  # and how often something of theirs changed
         self._loaded: OrderedDict[Key, None] = OrderedDict()  # the longest unused first
         self._locks: KeyedLocks[Key] = KeyedLocks()
         self._timers: KeyedTimers[Key] = KeyedTimers(clock, time_is_up, name="session")
@@ -105,23 +106,29 @@ class Held:
         """Count how often everything of this person was erased: work that saw it change begins anew."""
         return self._erasures[memory_id]
 
+    def doubts(self, memory_id: MemoryId) -> int:
+        """Count how often what is held of this person had to be doubted, or was erased."""
+        return self._doubts[memory_id] + self._erasures[memory_id]
+
     def forget(self, memory_id: MemoryId) -> None:
         """Drop everything of a person, and let no turn of theirs that is under way be stored."""
         self._erasures[memory_id] += 1
-        for conversation in self._under_way:
-            conversation.gone |= conversation.session.memory_id == memory_id
-        for key, held in self._of(memory_id):
-            held.gone = True
-            self.drop(key)
+        for conversation in self._all_of(memory_id):
+            conversation.gone = True
+        for key in tuple(self._conversations):
+            if key[0] == memory_id:
+                self.drop(key)
 
     def doubt(self, memory_id: MemoryId) -> None:
-        """Have everything of a person read anew at their next turn."""
-        for _, held in self._of(memory_id):
-            held.unload()
-            held.checked_at = LONG_AGO
+        """Have everything of a person read anew at their next turn, and before one under way is stored."""
+        self._doubts[memory_id] += 1
+        for conversation in self._all_of(memory_id):
+            conversation.unload()
+            conversation.checked_at = LONG_AGO
 
-    def _of(self, memory_id: MemoryId) -> list[tuple[Key, Conversation]]:
-        return [item for item in self._conversations.items() if item[0][0] == memory_id]
+    def _all_of(self, memory_id: MemoryId) -> set[Conversation]:
+        known = self._under_way.union(self._conversations.values())
+        return {conversation for conversation in known if conversation.session.memory_id == memory_id}
 
     async def aclose(self) -> None:
         """Wait for no deadline any more; an end that has begun may still finish."""

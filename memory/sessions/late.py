@@ -7,10 +7,11 @@ summarised anew with the turn in it; nothing of a person who was erased meanwhil
 from __future__ import annotations
 
 from memory.closing import Closer
+from memory.conversation import Conversation
 from memory.ports import Clock, Store
 from memory.sessions.current import Current, into
 from memory.sessions.held import LONG_AGO, Held
-from memory.types import Session, SessionState, Turn
+from memory.types import Session, SessionId, SessionState, Turn
 
 
 class LateTurns:
@@ -22,6 +23,14 @@ class LateTurns:
         self._clock = clock
         self._held = held
         self._current = current
+        self._known: set[SessionId] = set()  # sessions that the store has had, of turns that wait
+
+    def expect(self, conversation: Conversation, *, first: bool) -> None:
+        """Be told of the conversation of a turn that will come late; `first`: none is waiting yet."""
+        if first:
+            self._known.clear()
+        if not conversation.provisional:
+            self._known.add(conversation.session.session_id)
 
     async def store(self, turn: Turn, session: Session) -> None:
         """Bring a turn into the store, and the session it was made in first. Raises StoreFault."""
@@ -30,28 +39,28 @@ class LateTurns:
             erasures = self._held.erasures(turn.memory_id)
             stored = await self._store.session(session.memory_id, session.session_id)
             if stored is None:
+                if session.session_id in self._known:
+                    return  # it was there: erased meanwhile, and all that belongs to it
                 stored = await self._current.open_in_store(key, turn.at, like=session)
-            await self._store.add_turn(into(turn, stored))
+                self._known.add(stored.session_id)
+            turn = into(turn, stored)
+            await self._store.add_turn(turn)
             if erasures != self._held.erasures(turn.memory_id):
-                await self._take_back(turn, stored)
+                await self._current.take_back(turn)
                 return
             held = self._held.get(key)
             if held is not None and held.session.session_id == session.session_id:
                 held.loaded = held.loaded and stored.session_id == session.session_id
                 held.session, held.provisional, held.checked_at = stored, False, LONG_AGO
-            await self._tell_if_ended(stored)
+            await self._settle(turn)
 
-    async def _take_back(self, turn: Turn, session: Session) -> None:
-        """Undo what was written of a person while they were erased."""
-        await self._store.delete_turns(turn.memory_id, (turn.turn_id,))
-        if not await self._store.turns(turn.memory_id, session=session, newest=1):
-            await self._store.delete_session(turn.memory_id, session.session_id)
-
-    async def _tell_if_ended(self, session: Session) -> None:
-        """Have a session summarised anew that had ended before this turn of it could be stored."""
-        stored = await self._store.session(session.memory_id, session.session_id)
-        if stored is not None and stored.state is not SessionState.OPEN:
+    async def _settle(self, turn: Turn) -> None:
+        """Have the turn's session summarised anew if it has ended; take the turn back if it was erased."""
+        stored = await self._store.session(turn.memory_id, turn.session_id)
+        if stored is None:
+            await self._current.take_back(turn)
+        elif stored.state is not SessionState.OPEN:
             now = self._clock.now()
-            revised = await self._store.revise(session.memory_id, session.session_id, due_at=now)
+            revised = await self._store.revise(stored.memory_id, stored.session_id, due_at=now)
             if revised is not None:
                 self._closer.enqueue(revised)

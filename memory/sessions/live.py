@@ -47,8 +47,8 @@ class Sessions:
         self._held = self._ends.held
         loader = Loader(store, zones=zones, estimator=estimator, block=block)
         self._current = Current(store, closer, clock, ends=self._ends, loader=loader, timeout=self._timeout)
-        late = LateTurns(store, closer, clock, held=self._held, current=self._current)
-        self.backlog = Backlog(clock, late.store)
+        self._late = LateTurns(store, closer, clock, held=self._held, current=self._current)
+        self.backlog = Backlog(clock, self._late.store)
 
     def __len__(self) -> int:
         return len(self._held)
@@ -59,11 +59,13 @@ class Sessions:
         """Return the conversation of the next turn, loaded, and keep it from ending meanwhile."""
         async with self._held.lock(key):
             while True:
-                erasures = self._held.erasures(key[0])
+                doubts, erasures = self._held.doubts(key[0]), self._held.erasures(key[0])
                 conversation = await self._current.conversation(key)
-                if erasures == self._held.erasures(key[0]):
+                if doubts == self._held.doubts(key[0]):
                     break
-                self._held.drop(key)  # erased while it was being read or opened: it may not be there any more
+                # Something was erased while it was being read or opened: it may show that, or not be there.
+                if erasures != self._held.erasures(key[0]) or not conversation.provisional:
+                    self._held.drop(key)
             self._held.take_up(conversation)
             return conversation
 
@@ -92,6 +94,7 @@ class Sessions:
             turn = await self._write(conversation, turn)
         except StoreFault:
             if not conversation.gone:
+                self._late.expect(conversation, first=not len(self.backlog))
                 self.backlog.hold(turn, conversation.session)
         if conversation.gone:
             return turn
@@ -105,15 +108,19 @@ class Sessions:
     async def _write(self, conversation: Conversation, turn: Turn) -> Turn:
         if conversation.provisional or self.backlog.holds(turn.memory_id, turn.audience):
             raise StoreUnavailable("earlier turns of this conversation wait for the store")
-        if not await self._current.still_wanted(conversation, at=turn.at):
+        doubts = self._held.doubts(turn.memory_id)
+        wanted = await self._current.still_wanted(conversation, at=turn.at)
+        if wanted:
+            turn = into(turn, conversation.session)
+            await self._store.add_turn(turn)
+            if doubts != self._held.doubts(turn.memory_id):
+                # Something was erased while it was on its way: it may have arrived just after that.
+                wanted = not conversation.gone and await self._current.has_place(turn)
+                if not wanted:
+                    await self._current.take_back(turn)
+        if not wanted:
             conversation.gone = True
             self._held.drop(key_of(conversation.session))
-            return turn
-        turn = into(turn, conversation.session)
-        await self._store.add_turn(turn)
-        if conversation.gone:
-            # Erased while it was on its way: it may have arrived just after the erasure.
-            await self._store.delete_turns(turn.memory_id, (turn.turn_id,))
         return turn
 
     # Ends and erasures
