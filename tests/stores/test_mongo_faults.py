@@ -34,7 +34,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def _collected_here() -> Iterator[None]:
-    """Have such a socket collected in the test that left it, and not in another one that knows nothing of it."""
+    """Have such a socket collected in the test that left it, not in one that knows nothing of it."""
     yield
     gc.collect()
 
