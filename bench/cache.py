@@ -24,8 +24,9 @@ from bot.chat.model import Finished
 from bot.chat.openai import OpenAIModel
 from bot.chat.patience import Patience
 from bot.chat.prompt import Persona, assemble
+from bot.chat.yielding import Yielding
 from bot.config import Config
-from bot.local.model import MODEL_CONTEXT, MODEL_NAME, LocalModel
+from bot.local.model import MODEL_CONTEXT, MODEL_NAME, MODEL_REPLY, LocalModel
 from memory import (
     DIRECT,
     Completion,
@@ -81,7 +82,7 @@ def processed(usages: Sequence[Usage]) -> int:
 class Metered:
     """The model, with every usage written down; a Completer for the background."""
 
-    def __init__(self, model: Patience, tally: Tally) -> None:
+    def __init__(self, model: Yielding, tally: Tally) -> None:
         self._model = model
         self._tally = tally
 
@@ -120,7 +121,7 @@ async def omoide(model: Metered, tally: Tally, *, evict_to: float) -> None:
     )
     persona = _PERSONA.text(_NAME)
     async with Memory(InMemoryStore(), model, clock, settings=settings, owner="bench") as memory:
-        overhead = memory.count(persona) + _DEFAULTS.llm.max_tokens + _SLACK
+        overhead = memory.count(persona) + min(_DEFAULTS.llm.max_tokens, MODEL_REPLY) + _SLACK
         shown = ""
         for text in MESSAGES:
             opening = await memory.begin(memory_id, DIRECT, human=text, at=clock.now(), overhead=overhead)
@@ -182,7 +183,8 @@ async def run(layout: Layout) -> Tally:
                 extra={"seed": 1},
             )
             async with model:
-                await layout(Metered(Patience(model, SystemClock(), jitter=lambda: 0.5), tally), tally)
+                patient = Patience(model, SystemClock(), jitter=lambda: 0.5)
+                await layout(Metered(Yielding(patient, model), tally), tally)
     return tally
 
 
