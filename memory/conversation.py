@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from memory.blocks import MemoryBlock
@@ -16,6 +16,7 @@ from memory.tokens import Measure, TokenEstimator, measure
 from memory.types import RunningSummary, Session, Turn, TurnId
 from memory.window import WindowPolicy, evicted, next_block
 
+_MILLISECOND = timedelta(milliseconds=1)
 _STAMP = Measure(ascii=10)  # each message of a person goes with its time
 
 
@@ -31,6 +32,11 @@ def size_of(human: str, reply: str = "") -> Measure:
     """Measure what a turn adds to a prompt."""
     size = measure(human, messages=1) + _STAMP
     return size + measure(reply, messages=1) if reply else size
+
+
+def time_of(turn_id: TurnId) -> datetime:
+    """Return the millisecond in which an id was made."""
+    return datetime.fromtimestamp(int(turn_id[:12], 16) / 1000, UTC)
 
 
 @dataclass(slots=True, eq=False)
@@ -74,6 +80,17 @@ class Conversation:
         self.block = MemoryBlock()
         self.ready = None
 
+    def next_at(self, at: datetime) -> datetime:
+        """Return the time of a turn that begins at `at`: after all that was said and where the window begins.
+
+        Clocks are set back, and platforms tell times of their own; a turn's id has the order of its time.
+        """
+        if self.entries:
+            at = max(at, self.entries[-1].turn.at + _MILLISECOND)
+        elif self.session.window_from:
+            at = max(at, time_of(self.session.window_from) + _MILLISECOND)
+        return max(at, self.session.started_at)
+
     @property
     def turns(self) -> tuple[Turn, ...]:
         """The window, oldest first."""
@@ -110,4 +127,8 @@ class Conversation:
         for entry in self.entries[:count]:
             self.size -= entry.size
         del self.entries[:count]
+        return self.window_from(coming=coming)
+
+    def window_from(self, *, coming: TurnId) -> TurnId:
+        """Return the first turn that the window shows."""
         return self.entries[0].turn.turn_id if self.entries else coming

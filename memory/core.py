@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import TracebackType
 from typing import Self
 from zoneinfo import ZoneInfo
@@ -19,7 +19,7 @@ from memory.archive import Archive
 from memory.blocks import BlockPolicy, MemoryBlock
 from memory.closing import Closer, ClosingPolicy, Zones
 from memory.conversation import Conversation, size_of
-from memory.errors import StoreUnavailable
+from memory.errors import StoreFault, StoreUnavailable
 from memory.eviction import Evictor
 from memory.folding import Folder
 from memory.forgetting import Erased, Plan, Scope
@@ -34,7 +34,6 @@ from memory.window import WindowPolicy
 
 log = logging.getLogger(__name__)
 
-_MILLISECOND = timedelta(milliseconds=1)
 _LEAST_ROOM = 64  # tokens: below this there is no conversation
 
 
@@ -170,8 +169,7 @@ class Memory:
         memory id and audience. Follow up with `finish` or `abandon`.
         """
         conversation = await self._sessions.begin((memory_id, audience))
-        last = conversation.entries[-1].turn.at if conversation.entries else None
-        at = max(at, conversation.session.started_at, *([last + _MILLISECOND] if last else []))
+        at = conversation.next_at(at)
         turn_id = TurnId(time_ordered_id(at))
         opening = Opening(
             turn_id=turn_id,
@@ -187,7 +185,11 @@ class Memory:
             overhead=overhead,
         )
         self._under_way[turn_id] = conversation
-        return await self._fitted(opening, conversation)
+        try:
+            return await self._fitted(opening, conversation)
+        except BaseException:
+            self.abandon(opening)  # nobody else can: they have not got it yet
+            raise
 
     async def _fitted(self, opening: Opening, conversation: Conversation) -> Opening:
         await self._evictor.make_room(
@@ -209,8 +211,8 @@ class Memory:
         fixed = Measure()
         for item in conversation.block.items:
             fixed += measure(item.text, messages=1)
-        if conversation.session.running:
-            fixed += measure(conversation.session.running.text, messages=1)
+        if (running := conversation.ready or conversation.session.running) is not None:
+            fixed += measure(running.text, messages=1)
         return max(self._context_tokens - overhead - self._estimator.tokens(fixed), _LEAST_ROOM)
 
     async def shrink(self, opening: Opening, *, limit: int | None) -> Opening | None:
@@ -302,8 +304,14 @@ class Memory:
 
     async def forget(self, plan: Plan) -> Erased:
         """Erase, check that nothing is left, and have summaries made anew. Raises StoreFault."""
+        if len(self._sessions.backlog):
+            await self._sessions.backlog.flush()
         erased = await self._archive.forget(plan)
-        await self._sessions.sweep()
+        try:
+            await self._sessions.sweep()
+        except StoreFault as fault:
+            # What was to go is gone; the schedule sweeps again.
+            log.warning("summaries are made anew later, the store failed: %s", fault)
         return erased
 
     async def sweep(self) -> None:

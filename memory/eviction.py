@@ -47,9 +47,9 @@ class Evictor:
         gone = self._evictable(conversation, coming=coming, policy=policy, room=room)
         if gone:
             await self.evict(conversation, gone, coming_id=coming_id)
-        elif conversation.ready and not conversation.session.running and conversation.session.window_from:
-            # Turns left before any text of them was there: better now than at the next eviction.
-            await self._record(conversation, conversation.session.window_from)
+        elif conversation.behind and conversation.ready and conversation.ready.through >= conversation.behind:
+            # Turns left before the text of them was there: better now than at the next eviction.
+            await self._record(conversation, conversation.window_from(coming=coming_id))
         self._catch_up(conversation, policy=policy, zone=zone)
         return gone
 

@@ -40,8 +40,8 @@ class Folder:
         session = conversation.session
         try:
             turns = await self._turns(conversation, before, through)
-            if not turns:
-                return
+            if not turns or turns[-1].turn_id != through:
+                return  # some still wait for the store: the text would pass over them
             summary = await self._summariser.summarise(turns, zone=zone, before=before.text if before else "")
             stored = await self._store.session(session.memory_id, session.session_id)
         except (CompletionFault, StoreFault) as fault:
