@@ -18,7 +18,7 @@ from bot.commands import Answer, Call, Offers, named, parse, unknown
 from bot.message import IncomingMessage, audience_of, memory_id_of
 from bot.platforms.base import Sink
 from bot.texts import Texts
-from memory import Clock, Memory, StoreUnavailable, TaskSet
+from memory import Clock, Memory, StoreUnavailable, TaskSet, log_failure
 
 log = logging.getLogger(__name__)
 
@@ -117,8 +117,8 @@ class Dispatcher:
         except StoreUnavailable as fault:
             log.warning("not answered from memory, the store is away: %s", fault)
             await last.sink.say(self._texts(last.message)("memory-away"))
-        except Exception:  # the boundary of dispatch: one bad message must not end the conversation
-            log.exception("a message could not be answered")
+        except Exception as fault:  # noqa: BLE001 - the boundary: one bad message must not end the conversation
+            log_failure(log, "answering a message", fault)
             await last.sink.say(self._texts(last.message)("trouble"))
         finally:
             for waiting in batch:

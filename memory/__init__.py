@@ -24,7 +24,7 @@ from memory.overview import Overview, SessionView
 from memory.portability import Portrait, from_json, moment, to_json, turn_to_json
 from memory.ports import Clock, Completer, Completion, PromptMessage, Role, Store
 from memory.summarise import quoted
-from memory.tasks import KeyedLocks, TaskSet
+from memory.tasks import TaskSet, log_failure
 from memory.types import (
     DIRECT,
     Audience,
@@ -60,7 +60,6 @@ __all__ = [
     "Erased",
     "Holdings",
     "Imported",
-    "KeyedLocks",
     "Memory",
     "MemoryBlock",
     "MemoryFault",
@@ -94,6 +93,7 @@ __all__ = [
     "day_of",
     "find_zone",
     "from_json",
+    "log_failure",
     "moment",
     "quoted",
     "time_ordered_id",

@@ -74,7 +74,12 @@ class Someone:
     def sends(self, text: str, *, picked: str | None = None) -> Shown:
         """Send a message and do not wait."""
         shown = Shown()
-        message = IncomingMessage(
+        shown.done = self.companion.dispatcher.receive(self.message(text), shown, picked=picked)
+        return shown
+
+    def message(self, text: str) -> IncomingMessage:
+        """Return a message of theirs, as a platform would hand it over."""
+        return IncomingMessage(
             platform=Platform.TERMINAL,
             message_id="",
             chat=self.chat or self.account,
@@ -83,8 +88,6 @@ class Someone:
             at=self.companion.clock.now(),
             direct=not self.chat,
         )
-        shown.done = self.companion.dispatcher.receive(message, shown, picked=picked)
-        return shown
 
     async def says(self, text: str) -> Shown:
         """Send a message, and let everything that follows from it happen."""

@@ -11,7 +11,7 @@ from bot.errors import ModelBroken, ModelUnreachable, PromptTooLong
 from memory import DIRECT, MemoryId, Outcome, SessionState, WindowPolicy
 from memory.stores.inmemory import InMemoryStore
 from tests.clock import NOON, FakeClock, settle
-from tests.conversations.companion import companion, whole
+from tests.conversations.companion import Shown, companion, whole
 from tests.fakes import Cut, Held
 from tests.memory.flaky import FlakyStore
 
@@ -357,3 +357,25 @@ async def test_an_open_session_takes_over_the_timeout_of_whoever_goes_on_with_it
         (session,) = await store.sessions(MEI)
         assert session.state is SessionState.CLOSED
         assert len(await store.turns(MEI)) == 2
+
+
+class _BadSink(Shown):
+    """A sink that breaks, against its contract, and quotes what it was given."""
+
+    async def add(self, text: str) -> None:
+        raise RuntimeError(f"cannot show {text}")
+
+
+async def test_an_unforeseen_fault_is_told_kindly_logged_without_words_and_ends_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with companion("XYZZY", "All well.") as it:
+        mei, broken = it.someone(), _BadSink()
+        done = it.dispatcher.receive(mei.message("Hello XYZZY"), broken)
+        await settle()
+        assert done.done()
+        assert broken.said == ["Something went wrong on my side, sorry. It has been noted."]
+        assert [turn.human for turn in await it.store.turns(MEI)] == ["Hello XYZZY"]
+        assert (await mei.says("And now?")).reply == "All well."
+    assert "answering a message failed: RuntimeError" in caplog.text
+    assert "XYZZY" not in caplog.text
