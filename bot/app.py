@@ -5,12 +5,14 @@ Everything that has a lifetime is entered on one stack, in the order of need, an
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -125,7 +127,10 @@ async def open_app(config: Config, *, tell: Tell) -> AsyncIterator[App]:
     clock = SystemClock()
     zone = zone_of(config)
     async with AsyncExitStack() as stack:
+        # The slowest library is loaded while the database starts.
+        loading = asyncio.get_running_loop().run_in_executor(None, import_module, "bot.chat.openai")
         store = await stack.enter_async_context(open_store(config, tell=tell))
+        await loading
         model = await stack.enter_async_context(open_model(config, tell=tell))
         patient: ChatModel = Patience(model, clock, jitter=random.random)
         background: Completer = model  # it is asked again by its own, slower, plan
