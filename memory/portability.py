@@ -25,6 +25,7 @@ from memory.types import (
     Turn,
     TurnId,
     Usage,
+    time_ordered_id,
 )
 
 FORMAT, VERSION = "omoide-export", 1
@@ -177,6 +178,7 @@ def landing(session: Session, turns: Sequence[Turn], *, now: datetime, alone: bo
     One that is open goes on if its time is not over and none else is open (`alone`); otherwise it ends. What
     is not closed then is due in a while, when its turns are there too.
     """
+    session = _with_honest_window(session, now)
     if session.state is SessionState.CLOSED:
         return replace(session, due_at=None)
     due_at, silence = session.due_at or session.started_at, timedelta(seconds=session.timeout)
@@ -191,6 +193,14 @@ def landing(session: Session, turns: Sequence[Turn], *, now: datetime, alone: bo
         due_at=now + WHILE_STORING,
         ended_at=session.ended_at or min(deadline, now),
     )
+
+
+def _with_honest_window(session: Session, now: datetime) -> Session:
+    """Show everything where the window is said to begin after all that can have been said."""
+    latest = time_ordered_id(now + timedelta(milliseconds=1))
+    if max(session.window_from or "", session.running.through if session.running else "") <= latest:
+        return session
+    return replace(session, window_from=None, running=None)
 
 
 def _mapping(value: object, where: str) -> Mapping[str, object]:

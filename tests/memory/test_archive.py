@@ -12,11 +12,12 @@ from memory.archive import Archive, Imported
 from memory.errors import StoreUnavailable
 from memory.portability import Portrait, from_json, to_json
 from memory.stores.inmemory import InMemoryStore
-from memory.types import Audience, MemoryId, Person, SessionId, SessionState
+from memory.types import Audience, MemoryId, Person, RunningSummary, SessionId, SessionState, TurnId
 from tests.clock import NOON, FakeClock, settle
 from tests.memory.flaky import FlakyStore
 from tests.memory.process import ANN, KEY, TIMEOUT, Process, check_laws, everything, heal, texts
 from tests.memory.scripted import ScriptedCompleter
+from tests.memory.talk import Talk
 from tests.memory.test_portability import session_in, turn
 
 BOB = MemoryId("terminal:bob")
@@ -120,6 +121,22 @@ async def test_a_deadline_in_the_far_future_does_not_keep_a_session_open_for_eve
     await archive.take_in(replace(portrait, sessions=(far,)))
     await heal(base, clock)
     assert [session.state for session in (await everything(base))[1]] == [SessionState.CLOSED]
+
+
+@pytest.mark.parametrize("far", ["f" * 32, "0" + "f" * 31])
+async def test_a_window_that_begins_in_the_future_is_read_anew(clock: FakeClock, far: str) -> None:
+    talk = Talk()
+    portrait = portrait_of(SessionState.OPEN)
+    for session in (
+        replace(portrait.sessions[0], window_from=TurnId(far)),
+        replace(portrait.sessions[0], running=RunningSummary("So far.", TurnId(far))),
+    ):
+        async with talk.memory:
+            await talk.memory.archive.take_in(replace(portrait, sessions=(session,)))
+            opening = await talk.begin("hello")
+            assert (opening.turns, opening.running) == (portrait.turns, "")
+            assert opening.at <= clock.now() + timedelta(minutes=1)
+        talk = Talk()
 
 
 async def test_where_another_session_is_open_the_imported_one_ends_and_is_summarised(
