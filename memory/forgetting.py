@@ -68,12 +68,11 @@ class Forgetting:
         return Plan(scope, memory_id, holdings, session.session_id, newest[0].turn_id)
 
     async def _current(self, memory_id: MemoryId, audience: Audience) -> Session | None:
-        """Return the open session, or the last one that has ended."""
-        session = await self._store.opened(memory_id, audience)
-        if session is not None:
-            return session
-        last = await self._store.sessions(memory_id, audience=audience, newest=1)
-        return last[0] if last else None
+        """Return the session of the last turn: the open one, or one that has ended; none without a turn."""
+        for session in reversed(await self._store.sessions(memory_id, audience=audience, newest=3)):
+            if await self._store.turns(memory_id, session=session, newest=1):
+                return session
+        return None
 
     async def carry_out(self, plan: Plan) -> Erased:
         """Erase what the plan names. Raises StoreFault; done again, it goes on where it stopped."""
@@ -138,6 +137,5 @@ class Forgetting:
 
 
 def _derived(session: Session | None) -> int:
-    if session is None:
-        return 0
-    return int(session.summary is not None) + int(session.running is not None)
+    """Count the summaries of a session; a running one is part of how it is shown, and no item of its own."""
+    return int(session is not None and session.summary is not None)

@@ -236,3 +236,16 @@ async def test_an_export_restores_everything_and_twice_changes_nothing() -> None
         again = await other.memory.archive.take_in(portrait)
         assert (again.turns, again.sessions, again.known) == (0, 0, 5)
         assert await other.memory.archive.overview(MEI, in_front_of=DIRECT) == before
+
+
+async def test_the_last_exchange_can_be_forgotten_again_and_again_back_into_earlier_sessions() -> None:
+    async with companion("One.", "A note.", "Two.") as it:
+        mei = it.someone()
+        await mei.says("a")
+        await it.clock.advance(1800)
+        await mei.says("b")
+        for left in (1, 0):
+            done = await mei.picks(await mei.says("/forget last"), 1)
+            assert done.text.startswith("Forgotten: 1 turn")
+            assert (await it.store.holdings(MEI)).turns == left
+        assert (await mei.says("/forget last")).text == "There is nothing to forget."
