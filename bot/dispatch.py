@@ -36,6 +36,11 @@ class _Waiting:
     def talk(self) -> bool:
         return self.picked is None and parse(self.message.text) is None
 
+    def settle(self) -> None:
+        """Note that nothing more comes of it; whoever waited may have gone."""
+        if not self.done.done():
+            self.done.set_result(None)
+
 
 class Dispatcher:
     """Takes messages in and sees to it that each gets its answer."""
@@ -73,7 +78,7 @@ class Dispatcher:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting = _Waiting(message, sink, done, picked)
         if self._closing:
-            done.set_result(None)
+            waiting.settle()
             return done
         parsed = parse(message.text) if picked is None else None
         command = named(parsed[0]) if parsed else None
@@ -98,10 +103,19 @@ class Dispatcher:
                 while batch[0].talk and queue and queue[0].talk:
                     batch.append(queue.popleft())
                 await self._settle(batch)
+        except asyncio.CancelledError:
+            await self._keep(key, queue)
+            raise
         finally:
             del self._queues[key]
             for waiting in queue:
-                waiting.done.set_result(None)
+                waiting.settle()
+
+    async def _keep(self, key: Key, queue: deque[_Waiting]) -> None:
+        """Store what was said and will not be answered, for the next talk."""
+        for waiting in queue:
+            if waiting.talk:
+                await self._engine.keep(key, waiting.message.text, at=waiting.message.at)
 
     async def _wait_for_more(self, queue: deque[_Waiting]) -> None:
         count = 0
@@ -111,19 +125,23 @@ class Dispatcher:
 
     async def _settle(self, batch: list[_Waiting]) -> None:
         """Answer a batch; here ends whatever goes wrong with it."""
-        last = batch[-1]
         try:
             await self._answer(batch)
         except StoreUnavailable as fault:
             log.warning("not answered from memory, the store is away: %s", fault)
-            await last.sink.say(self._texts(last.message)("memory-away"))
+            await self._apologise(batch[-1], "memory-away")
         except Exception as fault:  # noqa: BLE001 - the boundary: one bad message must not end the conversation
             log_failure(log, "answering a message", fault)
-            await last.sink.say(self._texts(last.message)("trouble"))
+            await self._apologise(batch[-1], "trouble")
         finally:
             for waiting in batch:
-                if not waiting.done.done():
-                    waiting.done.set_result(None)
+                waiting.settle()
+
+    async def _apologise(self, waiting: _Waiting, key: str) -> None:
+        try:
+            await waiting.sink.say(self._texts(waiting.message)(key))
+        except Exception as fault:  # noqa: BLE001 - the boundary: what comes next must be answered all the same
+            log_failure(log, "saying so", fault)
 
     async def _answer(self, batch: list[_Waiting]) -> None:
         first, last = batch[0].message, batch[-1]
@@ -167,9 +185,11 @@ class Dispatcher:
     async def aclose(self, *, grace: float) -> None:
         """Take nothing more, give what is running `grace` seconds, then end it; what was said is kept."""
         self._closing = True
-        if not await self._tasks.drain(grace=grace):
-            log.warning("replies were cut off by the shutdown")
-        await self._tasks.aclose()
+        try:
+            if not await self._tasks.drain(grace=grace):
+                log.warning("replies were cut off by the shutdown")
+        finally:
+            await self._tasks.aclose()  # also for somebody who is in a hurry
 
 
 def _key(message: IncomingMessage) -> Key:

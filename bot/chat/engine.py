@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from bot.chat.model import ChatModel, Finished
+from bot.chat.model import ChatModel, TextPiece
 from bot.chat.policy import Excuse, row_for
 from bot.chat.prompt import MemoryRole, Persona, assemble
 from bot.chat.reading import Reading
 from bot.chat.stamps import StampFilter
-from bot.errors import ModelError, PromptTooLong
+from bot.errors import ModelError, ModelSilent, PromptTooLong
 from memory import Audience, Memory, MemoryId, Opening, Outcome, PromptMessage, Usage
 
 log = logging.getLogger(__name__)
@@ -63,10 +63,18 @@ class _Draft:
     usage: Usage | None = None
     began: float = field(default_factory=time.perf_counter)
     first: float | None = None
+    reading: Reading | None = None
+    stopped: bool = False
 
     @property
     def reply(self) -> str:
         return "".join(self.texts).strip()
+
+    def stop(self) -> None:
+        """End the reply here, also before the model is asked or between two tries."""
+        self.stopped = True
+        if self.reading is not None:
+            self.reading.stop()
 
 
 class Engine:
@@ -81,24 +89,48 @@ class Engine:
         self._persona = persona
         self._max_tokens = max_tokens
         self._memory_role: MemoryRole = memory_role
-        self._running: dict[Key, Reading] = {}
+        self._running: dict[Key, _Draft] = {}
 
     def stop(self, key: Key) -> bool:
         """Stop the reply that is running for this conversation; False if there is none."""
-        reading = self._running.get(key)
-        if reading is None:
+        draft = self._running.get(key)
+        if draft is None:
             return False
-        reading.stop()
+        draft.stop()
         return True
 
     async def answer(self, key: Key, text: str, *, name: str, at: datetime, sink: ReplySink) -> Said:
         """Answer a message: stream the reply into the sink and store the turn."""
-        persona = self._persona.text(name)
-        overhead = self._memory.count(persona) + self._max_tokens + _SLACK
-        begun = self._memory.begin(*key, human=text, at=at, overhead=overhead)
-        _, opening = await asyncio.gather(sink.typing(), begun)
-        draft = _Draft()
+        draft = self._running[key] = _Draft()
         try:
+            persona = self._persona.text(name)
+            opening = await self._begin(key, text, persona, at=at)
+            await self._attempt(persona, opening, draft, sink)
+        finally:
+            del self._running[key]
+        replied = time.perf_counter()
+        await asyncio.gather(sink.end(), self._store(opening, draft))
+        _log_turn(opening, draft, replied)
+        return Said(draft.outcome, draft.excuse)
+
+    async def keep(self, key: Key, text: str, *, at: datetime) -> None:
+        """Store a message that nobody will answer any more; the next prompt shows it."""
+        opening = await self._memory.begin(*key, human=text, at=at, overhead=self._max_tokens + _SLACK)
+        await self._store(opening, _Draft(outcome=Outcome.FAILED))
+
+    async def _begin(self, key: Key, text: str, persona: str, *, at: datetime) -> Opening:
+        overhead = self._memory.count(persona) + self._max_tokens + _SLACK
+        try:
+            return await self._memory.begin(*key, human=text, at=at, overhead=overhead)
+        except asyncio.CancelledError:
+            await self.keep(key, text, at=at)
+            raise
+
+    async def _attempt(self, persona: str, opening: Opening, draft: _Draft, sink: ReplySink) -> None:
+        """Get a reply, or what excuses that there is none or half of one."""
+        try:
+            await sink.typing()
+            draft.began = time.perf_counter()
             await self._reply(persona, opening, draft, sink)
         except ModelError as error:
             self._excuse(error, draft)
@@ -107,10 +139,6 @@ class Engine:
             draft.outcome = Outcome.INTERRUPTED if draft.reply else Outcome.FAILED
             await self._store(opening, draft)
             raise
-        replied = time.perf_counter()
-        await asyncio.gather(sink.end(), self._store(opening, draft))
-        _log_turn(opening, draft, replied)
-        return Said(draft.outcome, draft.excuse)
 
     async def _reply(self, persona: str, opening: Opening, draft: _Draft, sink: ReplySink) -> None:
         """Ask the model, with less of the past each time it says that the prompt is too long."""
@@ -118,7 +146,7 @@ class Engine:
         while True:
             prompt = assemble(persona, opening, memory_role=self._memory_role)
             try:
-                await self._read((opening.memory_id, opening.audience), prompt, draft, sink)
+                await self._read(prompt, draft, sink)
             except PromptTooLong as error:
                 if error.counted is not None:
                     self._memory.learn(prompt, counted=error.counted)
@@ -133,24 +161,25 @@ class Engine:
                     self._memory.learn(prompt, counted=draft.usage.prompt)
                 return
 
-    async def _read(
-        self, key: Key, prompt: tuple[PromptMessage, ...], draft: _Draft, sink: ReplySink
-    ) -> None:
-        stamps = StampFilter()
-        async with Reading(self._model, prompt, max_tokens=self._max_tokens) as reading:
-            self._running[key] = reading
-            try:
-                async for piece in reading.pieces():
-                    if isinstance(piece, Finished):
-                        draft.model, draft.usage = piece.model, piece.usage
-                        await self._show(stamps.flush() + ("…" if piece.cut else ""), draft, sink)
-                    else:
-                        await self._show(stamps.feed(piece.text), draft, sink)
-            finally:
-                del self._running[key]
-        if reading.stopped:
-            await self._show(stamps.flush(), draft, sink)
+    async def _read(self, prompt: tuple[PromptMessage, ...], draft: _Draft, sink: ReplySink) -> None:
+        if not draft.stopped:
+            async with Reading(self._model, prompt, max_tokens=self._max_tokens) as draft.reading:
+                await self._take(draft.reading, draft, sink)
+        if draft.stopped:
             draft.outcome = Outcome.STOPPED
+
+    async def _take(self, reading: Reading, draft: _Draft, sink: ReplySink) -> None:
+        stamps = StampFilter()
+        async for piece in reading.pieces():
+            if isinstance(piece, TextPiece):
+                await self._show(stamps.feed(piece.text), draft, sink)
+                continue
+            draft.model, draft.usage = piece.model, piece.usage
+            await self._show(stamps.flush(), draft, sink)
+            if not draft.reply:
+                raise ModelSilent("the reply is nothing but the time")
+            await self._show("…" if piece.cut else "", draft, sink)
+        await self._show(stamps.flush(), draft, sink)
 
     async def _show(self, text: str, draft: _Draft, sink: ReplySink) -> None:
         if text:

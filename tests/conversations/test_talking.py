@@ -307,6 +307,18 @@ async def test_a_shutdown_in_the_middle_of_a_reply_keeps_what_was_said() -> None
     assert (turn.human, turn.reply, turn.outcome) == ("Go on.", "I was", Outcome.INTERRUPTED)
 
 
+async def test_a_reply_that_is_nothing_but_a_stamp_is_an_empty_one() -> None:
+    async with companion("[13:00] ", Cut("[13:00]"), "Hello.") as it:
+        mei = it.someone()
+        for _ in range(2):
+            shown = await mei.says("a")
+            assert (shown.reply, shown.said) == (
+                "",
+                ["I'm at a loss for words just now. Could you put it another way?"],
+            )
+        assert [turn.outcome for turn in await it.store.turns(MEI)] == [Outcome.FAILED] * 2
+
+
 async def test_an_excuse_is_in_the_persons_language() -> None:
     async with companion(*[ModelBroken("x")] * 3) as it:
         shown = it.someone(locale="zh-Hans").sends("你好")
