@@ -33,11 +33,12 @@ COMMANDS: tuple[Command, ...] = (
 
 def parse(text: str) -> tuple[str, str] | None:
     """Split "/name arguments" into both; None when the text is no command but talk."""
-    head, _, arguments = text.strip().partition(" ")
-    name = head[1:]
-    if not head.startswith("/") or not name.isalpha() or "\n" in head:
+    text = text.strip()
+    head = "".join(text.split(maxsplit=1)[:1])
+    name, rest = head[1:], text[len(head) :]
+    if not head.startswith("/") or not name.isalpha() or rest.startswith("\n"):
         return None  # a path, a fraction, a lone slash
-    return name.casefold(), arguments.strip()
+    return name.casefold(), rest.strip()
 
 
 def named(name: str) -> Command | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import available_timezones
 
 from bot.commands.command import Answer, Call
-from bot.commands.remembering import written
+from bot.commands.remembering import written, zone_of
 from memory import find_zone
 
 
@@ -26,9 +26,8 @@ async def tell_or_set_zone(call: Call) -> Answer:
     if call.arguments:
         return await _set_zone(call, call.arguments)
     overview = await call.memory.archive.overview(call.memory_id, in_front_of=call.audience)
-    name = overview.person.timezone
-    zone = ZoneInfo(name) if name else call.zone
-    key = "timezone.is" if name else "timezone.default"
+    zone = zone_of(overview.person, call.zone)
+    key = "timezone.is" if overview.person.timezone else "timezone.default"
     return Answer(call.texts(key, zone=zone.key, time=written(call.at, zone)))
 
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from bot.commands.command import Answer, Call
 from bot.texts import Texts
-from memory import Overview, SessionState, SessionView, Turn
+from memory import Overview, Person, SessionState, SessionView, Turn, find_zone
 
 _MOST_SESSIONS = 8
 _MOST_FOUND = 8
@@ -16,9 +16,9 @@ _LONGEST_QUOTE = 160
 
 async def show_memory(call: Call) -> Answer:
     """Show what is remembered, or search it."""
-    verb, _, rest = call.arguments.partition(" ")
+    verb, *rest = call.arguments.split(maxsplit=1) or [""]
     if verb.casefold() in {"search", "查找", "搜索"}:
-        return await _search(call, rest.strip())
+        return await _search(call, "".join(rest))
     if verb:
         return Answer(call.texts("memory.usage"))
     overview = await call.memory.archive.overview(call.memory_id, in_front_of=call.audience)
@@ -31,9 +31,20 @@ async def show_memory(call: Call) -> Answer:
 
 def overview_lines(overview: Overview, texts: Texts, default_zone: ZoneInfo) -> tuple[str, ...]:
     """Write an overview down, in lines."""
+    lines = _sessions(overview, texts, zone_of(overview.person, default_zone))
+    if overview.person.timezone:
+        lines.append(texts("memory.zone", zone=overview.person.timezone))
+    return tuple(lines)
+
+
+def zone_of(person: Person, default: ZoneInfo) -> ZoneInfo:
+    """Return the person's own zone, or the default while they have none that is known here."""
+    return (find_zone(person.timezone) if person.timezone else None) or default
+
+
+def _sessions(overview: Overview, texts: Texts, zone: ZoneInfo) -> list[str]:
     if not overview.sessions:
-        return (texts("memory.nothing"),)
-    zone = ZoneInfo(overview.person.timezone) if overview.person.timezone else default_zone
+        return [texts("memory.nothing")]
     lines = [
         texts(
             "memory.head",
@@ -48,9 +59,7 @@ def overview_lines(overview: Overview, texts: Texts, default_zone: ZoneInfo) -> 
         lines.extend(f"• {_session(view, texts, zone)}" for view in reversed(earlier[-_MOST_SESSIONS:]))
     if len(earlier) > _MOST_SESSIONS:
         lines.append(texts("memory.more", count=len(earlier) - _MOST_SESSIONS))
-    if overview.person.timezone:
-        lines.append(texts("memory.zone", zone=overview.person.timezone))
-    return tuple(lines)
+    return lines
 
 
 def _current(overview: Overview, texts: Texts, zone: ZoneInfo) -> list[str]:
@@ -86,14 +95,16 @@ async def _search(call: Call, words: str) -> Answer:
     found = await archive.search(call.memory_id, words, in_front_of=call.audience, limit=_MOST_FOUND)
     if not found:
         return Answer(call.texts("search.nothing", words=words))
-    lines = [_found(turn, call) for turn in found]
+    overview = await archive.overview(call.memory_id, in_front_of=call.audience)
+    zone = zone_of(overview.person, call.zone)
+    lines = [_found(turn, call.texts, zone) for turn in found]
     return Answer("\n".join([call.texts("search.head", words=words), *lines]))
 
 
-def _found(turn: Turn, call: Call) -> str:
-    reply = shortened(turn.reply) if turn.reply else call.texts("search.no-reply")
-    when = written(turn.at, call.zone)
-    return "• " + call.texts("search.line", when=when, human=shortened(turn.human), reply=reply)
+def _found(turn: Turn, texts: Texts, zone: ZoneInfo) -> str:
+    reply = shortened(turn.reply) if turn.reply else texts("search.no-reply")
+    when = written(turn.at, zone)
+    return "• " + texts("search.line", when=when, human=shortened(turn.human), reply=reply)
 
 
 def written(at: datetime, zone: tzinfo) -> str:

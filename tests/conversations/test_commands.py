@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.commands import COMMANDS
+from bot.commands import COMMANDS, parse
 from bot.errors import ModelBroken
 from memory import DIRECT, Holdings, MemoryId
 from memory.stores.inmemory import InMemoryStore
@@ -72,6 +72,36 @@ async def test_search_finds_all_words_in_any_case_newest_first_and_in_chinese() 
         assert "看见一只黑猫" in (await mei.says("/memory search 黑猫")).text
         assert (await mei.says("/memory search dog")).text == "I found nothing with “dog”."
         assert "SEARCH WORDS" in (await mei.says("/memory search")).text.upper()
+
+
+async def test_what_is_found_has_the_time_of_the_persons_own_clock() -> None:
+    async with companion("Oh.") as it:
+        mei = it.someone()
+        await mei.says("/timezone Asia/Shanghai")
+        await mei.says("My cat is called Tofu.")
+        assert "2026-03-04 20:00" in (await mei.says("/memory")).text
+        assert "• 2026-03-04 20:00 you: My cat" in (await mei.says("/memory search tofu")).text
+
+
+async def test_a_zone_alone_is_shown_too_since_it_is_remembered() -> None:
+    async with companion() as it:
+        mei = it.someone()
+        await mei.says("/timezone Asia/Shanghai")
+        assert (await mei.says("/memory")).text.splitlines() == [
+            "I don't remember anything of you yet.",
+            "Your time zone: Asia/Shanghai.",
+        ]
+
+
+async def test_any_blank_parts_a_command_from_its_words() -> None:
+    async with companion("Oh.") as it:
+        mei = it.someone()
+        await mei.says("My cat is called Tofu.")
+        for blanks in ("/memory\tsearch\ttofu", "/memory\u3000search\u3000tofu", "/memory  search  tofu"):
+            assert "called Tofu" in (await mei.says(blanks)).text
+        assert parse("/new\nlines are talk") is None
+        assert parse("/forget\u3000 everything") == ("forget", "everything")
+        assert parse("  ") is None
 
 
 async def test_in_a_group_only_what_was_said_there_is_shown() -> None:
