@@ -6,6 +6,7 @@ The next line is taken when the one before has been answered, so a script sees a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncIterator, Sequence
 from typing import TextIO
@@ -57,7 +58,7 @@ class PipeTerminal:
     async def run(self, receive: Receive) -> None:
         """Converse until the input ends, or nobody reads the output any more."""
         choices: tuple[Choice, ...] = ()
-        async for line in _lines(self._reader):
+        async for line in lines(self._reader):
             message = from_line(line, user=self._user, at=self._clock.now(), locale=self._locale)
             if not message.text:
                 continue
@@ -70,7 +71,7 @@ class PipeTerminal:
                 return
 
 
-async def _lines(reader: TextIO) -> AsyncIterator[str]:
+async def lines(reader: TextIO) -> AsyncIterator[str]:
     """Read lines without holding up the event loop.
 
     By a thread that nobody waits for: a blocked read of standard input cannot be cancelled, and must not
@@ -81,13 +82,12 @@ async def _lines(reader: TextIO) -> AsyncIterator[str]:
     wanted = threading.Semaphore(1)
 
     def read() -> None:
-        try:
-            for line in reader:
-                wanted.acquire()
-                loop.call_soon_threadsafe(arrived.put_nowait, line)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the program is ending
+            with contextlib.suppress(OSError, ValueError):  # input that fails has ended: a terminal is gone
+                for line in reader:
+                    wanted.acquire()
+                    loop.call_soon_threadsafe(arrived.put_nowait, line)
             loop.call_soon_threadsafe(arrived.put_nowait, None)
-        except RuntimeError:
-            pass  # the loop is closed: the program is ending
 
     threading.Thread(target=read, name="terminal-input", daemon=True).start()
     while (line := await arrived.get()) is not None:

@@ -116,17 +116,17 @@ class Screen:
         """Converse until the person leaves (end of input, or Ctrl-C)."""
         if greeting:
             self.name_next()
-            await self.say(visible(greeting))
+            await self._print(visible(greeting))
         while True:
             try:
                 line = await self._session.prompt_async(self._prompt, handle_sigint=False)
             except (EOFError, KeyboardInterrupt):
                 return
-            if not line.strip():
-                continue
-            await self._above(self._line((_YOU, f"{self._user} › "), ("", visible(line))))
-            choices, self._choices = self._choices, ()
             message = from_line(line, user=self._user, at=self._clock.now(), locale=self._locale)
+            if not message.text:
+                continue
+            await self._above(self._line((_YOU, f"{self._user} › "), ("", message.text)))
+            choices, self._choices = self._choices, ()
             receive(message, ScreenSink(self), picked=picked(message.text, choices))
 
     def _prompt(self) -> FormattedText:
@@ -166,12 +166,13 @@ class Screen:
         line, self._live.text = self._live.text.rstrip(), ""
         if line:
             await self._print(line)
+        self._named = False
         self._session.app.invalidate()
 
     async def say(self, text: str, *, choices: Sequence[Choice] = ()) -> None:
-        """Print whole lines."""
+        """Print whole lines, above a reply that is still coming in."""
         self._status = ""
-        await self._print(text)
+        await self._above(self._line(("", text)))
         self._choices = tuple(choices)
         self._session.app.invalidate()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 from collections.abc import Callable
 
 from hypothesis import given
@@ -145,6 +146,23 @@ async def test_a_reader_that_has_gone_ends_the_conversation_quietly() -> None:
         assert len(it.model.prompts) == 1
 
 
+class _Broken(io.StringIO):
+    """Input that fails after its first line, as a terminal does that is gone."""
+
+    def __next__(self) -> str:
+        if self.tell():
+            raise OSError(5, "Input/output error")
+        return super().__next__()
+
+
+async def test_input_that_fails_is_input_that_has_ended() -> None:
+    async with companion("Hello.") as it:
+        writer = io.StringIO()
+        pipe = PipeTerminal(_Broken("hi\nlost\n"), writer, it.clock, user="mei", locale="en")
+        await asyncio.wait_for(pipe.run(it.dispatcher.receive), 10)
+        assert writer.getvalue() == "Hello.\n"
+
+
 # A screen
 
 
@@ -195,6 +213,28 @@ async def test_at_a_screen_one_can_type_and_stop_while_a_reply_comes_in() -> Non
             terminal.press("\x04")
             await asyncio.wait_for(running, 10)
             assert [turn.human for turn in await it.store.turns(_MEI)] == ["a story", "go on"]
+
+
+async def test_at_a_screen_only_a_reply_is_in_the_companions_name() -> None:
+    held = Held(before="Once upon a time", after=" there was a frog.")
+    with create_pipe_input() as keys:
+        terminal = _Terminal(keys.send_text)
+        async with companion(held) as it:
+            screen = Screen(
+                it.clock, user="mei", companion="Omoide", locale="en", source=keys, output=terminal.output
+            )
+            running = asyncio.ensure_future(screen.run(it.dispatcher.receive))
+            terminal.press("a story\r")
+            await terminal.until("Once upon a time")
+            terminal.press("/help\r")
+            await terminal.until("this list")
+            held.release()
+            await terminal.until("frog.")
+            terminal.press("\x04")
+            await asyncio.wait_for(running, 10)
+            printed = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.written.getvalue())
+            assert "Omoide › Just talk" not in printed
+            assert "Omoide › Once upon a time there was a" in printed
 
 
 async def test_ctrl_c_leaves_and_the_session_stays_open() -> None:
