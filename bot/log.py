@@ -32,18 +32,22 @@ class _JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
+def _private(file: Path) -> logging.Handler:
+    """Open a log file `data_dir/log/NAME`, in folders that only their owner can enter. Raises OSError."""
+    for folder in (file.parent.parent, file.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handler = RotatingFileHandler(file, maxBytes=2_000_000, backupCount=3, encoding="utf-8", errors="replace")
+    os.chmod(file, 0o600)
+    return handler
+
+
 def set_up(*, level: str, form: Literal["text", "json"], file: Path | None = None) -> None:
     """Send our log lines to a file that only its owner can read, or else to standard error.
 
-    Libraries are heard from warning on: some of them log what they send.
+    Libraries are heard from warning on: some of them log what they send. Raises OSError when the file cannot
+    be written.
     """
-    handler: logging.Handler = logging.StreamHandler()
-    if file is not None:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handler = RotatingFileHandler(
-            file, maxBytes=2_000_000, backupCount=3, encoding="utf-8", errors="replace"
-        )
-        os.chmod(file, 0o600)
+    handler = logging.StreamHandler() if file is None else _private(file)
     handler.setFormatter(_JsonLines() if form == "json" else logging.Formatter(_TEXT))
     root = logging.getLogger()
     root.handlers[:] = [handler]

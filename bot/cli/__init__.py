@@ -1,6 +1,7 @@
 """The command line: `omoide`. A contract: scripts of the people who run it rely on every line of it.
 
-Exit codes: 0 done, 1 it could not be done, 2 it was asked for wrongly (arguments, settings), 130 Ctrl-C.
+Exit codes: 0 done, 1 it could not be done, 2 it was asked for wrongly (arguments, settings), 130 Ctrl-C,
+143 SIGTERM or SIGHUP.
 What each command needs is imported when it runs, so that `--help` answers at once.
 """
 

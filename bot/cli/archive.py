@@ -11,13 +11,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bot import log
 from bot.app import open_archive, zone_of
-from bot.cli.running import person, quiet, tell
+from bot.cli.running import log_to_file, person, quiet, show, tell
 from bot.commands.forgetting import counts_text
 from bot.commands.remembering import overview_lines
 from bot.config import Config
 from bot.errors import UserError
+from bot.platforms.terminal_pipe import lines
 from bot.texts import Texts
 from memory import DIRECT, Archive, MemoryId, Overview, from_json, moment, to_json, turn_to_json
 
@@ -30,7 +30,7 @@ async def memory(arguments: argparse.Namespace, config: Config, texts: Texts) ->
         if arguments.json:
             print(json.dumps(as_json(overview), ensure_ascii=False, indent=2))
         else:
-            print("\n".join(overview_lines(overview, texts, zone_of(config))))
+            show("\n".join(overview_lines(overview, texts, zone_of(config))))
             if not overview.sessions:
                 await _say_who_is_known(archive, memory_id)
     return 0
@@ -75,7 +75,7 @@ async def forget(arguments: argparse.Namespace, config: Config, texts: Texts) ->
             print(texts("forget.nothing"))
             return 0
         counts = counts_text(plan.holdings, texts)
-        if not arguments.yes and not _sure(texts("forget.sure", counts=counts)):
+        if not arguments.yes and not await _sure(texts("forget.sure", counts=counts)):
             return 1
         erased = await archive.forget(plan)
     gone = counts_text(erased.gone, texts)
@@ -86,11 +86,13 @@ async def forget(arguments: argparse.Namespace, config: Config, texts: Texts) ->
     return 0
 
 
-def _sure(question: str) -> bool:
-    if not sys.stdin.isatty():
+async def _sure(question: str) -> bool:
+    if sys.stdin is None or not sys.stdin.isatty():
         raise UserError(f"{question} Say so with --yes.")
     print(f"{question} [y/N] ", end="", flush=True)
-    return sys.stdin.readline().strip().casefold() in {"y", "yes", "是"}
+    # Not read here: while it waited, no Ctrl-C would be heard, and no lease be kept.
+    async with contextlib.aclosing(lines(sys.stdin)) as answers:
+        return (await anext(answers, "")).strip().casefold() in {"y", "yes", "是"}
 
 
 async def export(arguments: argparse.Namespace, config: Config, texts: Texts) -> int:
@@ -145,5 +147,5 @@ def _read(name: str) -> object:
 
 
 def _archive(config: Config) -> contextlib.AbstractAsyncContextManager[Archive]:
-    log.set_up(level=config.log.level, form=config.log.format, file=config.data_dir / "log" / "commands.log")
+    log_to_file(config, "commands.log")
     return open_archive(config, tell=tell if sys.stderr.isatty() else quiet)

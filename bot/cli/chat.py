@@ -7,11 +7,11 @@ import io
 import sys
 from dataclasses import replace
 
-from bot import log
 from bot.app import App, open_app
 from bot.chat.prompt import placed
-from bot.cli.running import quiet, tell, user_name
+from bot.cli.running import log_to_file, quiet, tell, user_name
 from bot.config import Config
+from bot.errors import UserError
 from bot.message import Platform, memory_id_of
 from bot.platforms.terminal_pipe import PipeTerminal
 from bot.texts import Texts
@@ -20,10 +20,12 @@ from memory import DIRECT, StoreFault
 
 async def chat(arguments: argparse.Namespace, config: Config, texts: Texts) -> int:
     """Talk until the input ends; the session stays open and ends when its time has come."""
+    if sys.stdin is None or sys.stdout is None:
+        raise UserError("standard input or output is closed: there is nobody to talk to")
     user = user_name(arguments.user)
     if arguments.session_timeout is not None:
         config = replace(config, session=replace(config.session, timeout=arguments.session_timeout))
-    log.set_up(level=config.log.level, form=config.log.format, file=config.data_dir / "log" / "chat.log")
+    log_to_file(config, "chat.log")
     at_screen = sys.stdin.isatty() and sys.stdout.isatty()
     async with open_app(config, tell=tell if at_screen else quiet) as app:
         if at_screen:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bot import log
 from bot.app import context_of, open_model, open_store, zone_of
-from bot.cli.running import quiet
+from bot.cli.running import quiet, show
 from bot.config import Config, hosts_of
 from bot.errors import (
     LocalServerError,
@@ -48,7 +48,7 @@ async def doctor(arguments: argparse.Namespace, config: Config, texts: Texts) ->
     log.set_up(level="error", form=config.log.format)
     ill = False
     async for finding in _examine(config, quick=arguments.quick):
-        print(finding, flush=True)
+        show(str(finding))
         ill = ill or bool(finding.mend)
     return int(ill)
 
@@ -64,8 +64,12 @@ async def _examine(config: Config, *, quick: bool) -> AsyncIterator[Finding]:
 
 def _data_dir(config: Config) -> Finding:
     folder = config.data_dir
-    nearest = next(path for path in (folder, *folder.parents) if path.exists())
-    if os.access(nearest, os.W_OK | os.X_OK) and nearest.is_dir():
+    try:
+        nearest = next(path for path in (folder, *folder.parents) if path.exists())
+        sound = os.access(nearest, os.W_OK | os.X_OK) and nearest.is_dir()
+    except OSError:  # not even to be looked at
+        sound = False
+    if sound:
         return Finding("data folder", str(folder))
     return Finding(
         "data folder", f"{folder} cannot be written to", "give it to this user, or set OMOIDE_DATA_DIR"

@@ -11,10 +11,11 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from bot import log
 from bot.config import Config, load
 from bot.errors import BotError, ConfigError, UserError
 from bot.message import Platform, memory_id_of
-from bot.platforms.terminal import valid_name
+from bot.platforms.terminal import valid_name, visible
 from bot.texts import Texts
 from memory import MemoryFault, MemoryId
 
@@ -51,9 +52,24 @@ async def _until_signal(work: Coroutine[Any, Any, int]) -> int:
     return await work
 
 
+def log_to_file(config: Config, name: str) -> None:
+    """Send the log to a file of this name in the data folder. Raises ConfigError if it cannot be."""
+    file = config.data_dir / "log" / name
+    try:
+        log.set_up(level=config.log.level, form=config.log.format, file=file)
+    except OSError as error:
+        why = f"{file} cannot be written ({error.strerror or error})"
+        raise ConfigError(f"data_dir: {why}; give it to this user, or set OMOIDE_DATA_DIR") from error
+
+
+def show(text: str) -> None:
+    """Print what was asked for; it may come from models, servers and files, and commands no terminal."""
+    print(visible(text), flush=True)
+
+
 def tell(text: str) -> None:
     """Say something beside the output: progress, errors."""
-    print(text, file=sys.stderr, flush=True)
+    print(visible(text), file=sys.stderr, flush=True)
 
 
 def quiet(text: str) -> None:

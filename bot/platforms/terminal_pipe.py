@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import TextIO
 
 from bot.platforms.base import Choice
@@ -71,7 +71,7 @@ class PipeTerminal:
                 return
 
 
-async def lines(reader: TextIO) -> AsyncIterator[str]:
+async def lines(reader: TextIO) -> AsyncGenerator[str, None]:
     """Read lines without holding up the event loop.
 
     By a thread that nobody waits for: a blocked read of standard input cannot be cancelled, and must not

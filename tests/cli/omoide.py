@@ -34,8 +34,10 @@ class Omoide:
     base_url: str = ""
     env: dict[str, str] = field(default_factory=dict)
 
-    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
-        """Start a command and leave it running."""
+    async def start(
+        self, *arguments: str, stdin: int = asyncio.subprocess.PIPE
+    ) -> asyncio.subprocess.Process:
+        """Start a command and leave it running; `stdin` may be a terminal's descriptor."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("OMOIDE_", "OPENAI_"))}
         env = {**kept, "OMOIDE_DATA_DIR": str(self.data_dir), "LANG": "en_US.UTF-8", **self.env}
         env.pop("LC_ALL", None)
@@ -47,7 +49,7 @@ class Omoide:
             "bot",
             *arguments,
             env=env,
-            stdin=asyncio.subprocess.PIPE,
+            stdin=stdin,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -183,6 +185,65 @@ async def test_a_database_that_is_away_is_a_clear_error_for_commands_and_no_end_
     assert chat.out.endswith("] Hello\n")
     assert "1 turns could not be stored" in (tmp_path / "log" / "chat.log").read_text()
     assert "s3cret" not in (tmp_path / "log" / "chat.log").read_text()
+
+
+async def test_what_is_remembered_cannot_command_the_terminal(omoide: Omoide, model: FaultServer) -> None:
+    model.script(Says("Noted."), Says("A cat.\x1b[2J\x9b2J\u202e"))
+    chat = await omoide.start("chat", "--user", "mei", "--session-timeout", "0.5")
+    await say(chat, "Hello")
+    async with asyncio.timeout(PATIENCE):
+        while "A cat." not in (shown := (await omoide("memory", "mei")).out):
+            pass
+    assert await leave(chat) == 0
+    assert "A cat.[2J2J" in shown
+    assert not set("\x1b\x9b\u202e") & set(shown)
+    portrait = json.loads((await omoide("export", "mei")).out)
+    portrait["memory_id"] = "terminal:\x1b[2J"
+    taken = await omoide("import", "-", said=json.dumps(portrait))
+    assert "\x1b" not in taken.err
+
+
+async def test_a_data_folder_that_cannot_be_is_said_in_one_line_and_doctor_says_how_to_mend_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file" / "data", tmp_path / ("x" * 300)):
+        omoide = Omoide(folder, "http://127.0.0.1:1/v1")
+        for command in (["chat"], ["memory", "mei"]):
+            result = await omoide(*command)
+            assert (result.code, len(result.err.splitlines())) == (2, 1)
+            assert "OMOIDE_DATA_DIR" in result.err
+        found = await omoide("doctor", "--quick")
+        assert found.code == 1
+        assert "OMOIDE_DATA_DIR" in found.out
+        assert "Traceback" not in found.err
+
+
+async def test_the_data_folder_is_for_its_owner_only(tmp_path: Path) -> None:
+    env = {"OMOIDE_MONGO__URI": "mongodb://127.0.0.1:1/", "OMOIDE_MONGO__TIMEOUT": "0.1"}
+    await Omoide(tmp_path / "some" / "data", "http://127.0.0.1:1/v1", env)("memory", "mei")
+    assert (tmp_path / "some" / "data").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_a_chat_without_anything_to_read_or_write_says_so(closed: str, tmp_path: Path) -> None:
+    env = {**os.environ, "OMOIDE_DATA_DIR": str(tmp_path)}
+    command = ["sh", "-c", f"{sys.executable} -m bot chat --user mei {closed}"]
+    result = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+
+
+async def test_ctrl_c_at_the_question_forgets_nothing(omoide: Omoide) -> None:
+    await omoide("chat", "--user", "mei", said="Hello\n")
+    ours, theirs = pty.openpty()
+    asked = await omoide.start("forget", "mei", stdin=theirs)
+    os.close(theirs)
+    assert asked.stdout is not None
+    await asyncio.wait_for(asked.stdout.readuntil(b"[y/N] "), PATIENCE)
+    asked.send_signal(signal.SIGINT)
+    assert await asyncio.wait_for(asked.wait(), PATIENCE) == 130
+    os.close(ours)
+    assert (await omoide("memory", "mei", "--json")).json["turns"] == 1
 
 
 @pytest.mark.parametrize(

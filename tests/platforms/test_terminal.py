@@ -149,7 +149,7 @@ async def test_a_reader_that_has_gone_ends_the_conversation_quietly() -> None:
 class _Broken(io.StringIO):
     """Input that fails after its first line, as a terminal does that is gone."""
 
-    def __next__(self) -> str:
+    def __next__(self) -> str:  # type: ignore[override] # typeshed knows it for bytes only
         if self.tell():
             raise OSError(5, "Input/output error")
         return super().__next__()
