@@ -6,7 +6,7 @@ BotError
 ├── LocalServerError       the embedded database or the bundled model cannot be started
 └── ModelError             the model did not answer as it should
     ├── ModelUnreachable   no connection
-    ├── ModelUnauthorized  the key is missing, wrong or not allowed
+    ├── ModelUnauthorized  the key is missing, wrong or not allowed, or its account is empty
     ├── ModelMissing       the server does not have this model
     ├── RateLimited        too many requests; retry_after in seconds where the server said so
     ├── ModelBroken        the server answered with an error of its own
@@ -46,7 +46,7 @@ class ModelUnreachable(ModelError):
 
 
 class ModelUnauthorized(ModelError):
-    """The key is missing, wrong, or not allowed to do this."""
+    """The key is missing, wrong, or not allowed to do this, or its account is empty."""
 
 
 class ModelMissing(ModelError):

@@ -112,7 +112,7 @@ def from_error(error: Mapping[str, object], *, where: str) -> ModelError | None:
     if names & _NO_MODEL:
         return ModelMissing(f"{where}: there is no such model")
     if names & _OUT_OF_CREDIT:
-        return RateLimited(f"{where}: the account has no credit left (insufficient_quota)")
+        return ModelUnauthorized(f"{where}: the account has no credit left (insufficient_quota)")
     if any(pattern.search(message) for pattern in _TOO_LONG_MESSAGES):
         return _too_long(error, message)
     if _REFUSED_MESSAGES.search(message):

@@ -113,14 +113,25 @@ async def export(arguments: argparse.Namespace, config: Config, texts: Texts) ->
 
 
 def _write(path: Path, text: str) -> None:
-    """Put a file in place whole, or not at all, and readable for its owner only."""
+    """Put a file in place whole, or not at all, and readable for its owner only; write into all else."""
     try:
-        handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        if path.exists() and not path.is_file():
+            path.write_text(f"{text}\n", encoding="utf-8")  # a device or a pipe is not to be replaced
+        else:
+            _replace(path.resolve(), text)  # nor is a link
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(f"{text}\n")
         os.replace(unfinished, path)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+    except BaseException:
+        os.unlink(unfinished)
+        raise
 
 
 async def take_in(arguments: argparse.Namespace, config: Config, texts: Texts) -> int:

@@ -24,9 +24,9 @@ from memory import Archive, StoreFault, StoreUnavailable, SystemClock
 
 _MENDS: dict[type[ModelError], str] = {
     ModelUnreachable: "start the server, or set OMOIDE_LLM__BASE_URL to where it is",
-    ModelUnauthorized: "set OMOIDE_LLM__API_KEY to a key that this server knows",
+    ModelUnauthorized: "set OMOIDE_LLM__API_KEY to a key that this server knows and that has credit",
     ModelMissing: "set OMOIDE_LLM__MODEL to a model that this server has",
-    RateLimited: "wait, or look at the limits and the balance of the account",
+    RateLimited: "wait, or look at the limits of the account",
 }
 
 

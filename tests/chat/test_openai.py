@@ -420,7 +420,7 @@ async def test_the_wait_that_the_server_asks_for_is_kept(
 
 async def test_an_empty_account_is_told_from_a_busy_server(server: FaultServer) -> None:
     _, error = await failure(server, Fails(429, {"code": "insufficient_quota"}))
-    assert isinstance(error, RateLimited)
+    assert isinstance(error, ModelUnauthorized)  # waiting mends nothing
     assert "insufficient_quota" in str(error)
 
 

@@ -219,6 +219,24 @@ async def test_a_data_folder_that_cannot_be_is_said_in_one_line_and_doctor_says_
         assert "Traceback" not in found.err
 
 
+async def test_an_export_replaces_files_only_and_leaves_nothing_half_done(
+    omoide: Omoide, tmp_path: Path
+) -> None:
+    await omoide("chat", "--user", "mei", said="Hello\n")
+    folder = tmp_path / "exports"
+    (folder / "taken").mkdir(parents=True)
+    refused = await omoide("export", "mei", "-o", str(folder / "taken"))
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
+    (folder / "link").symlink_to("/dev/stdout")
+    shown = await omoide("export", "mei", "-o", str(folder / "link"))
+    assert shown.json["memory_id"] == "terminal:mei"
+    assert sorted(path.name for path in folder.iterdir()) == ["link", "taken"]
+    (folder / "other").symlink_to(folder / "mei.json")
+    await omoide("export", "mei", "-o", str(folder / "other"))
+    assert (folder / "other").is_symlink()
+    assert (folder / "mei.json").stat().st_mode & 0o077 == 0
+
+
 async def test_the_data_folder_is_for_its_owner_only(tmp_path: Path) -> None:
     env = {"OMOIDE_MONGO__URI": "mongodb://127.0.0.1:1/", "OMOIDE_MONGO__TIMEOUT": "0.1"}
     await Omoide(tmp_path / "some" / "data", "http://127.0.0.1:1/v1", env)("memory", "mei")
