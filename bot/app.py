@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 
 _DEFAULT_CONTEXT = 8192
+_TOLD_WITHIN = 5.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +113,21 @@ async def open_model(config: Config, *, tell: Tell) -> AsyncIterator[OpenAIModel
         yield await stack.enter_async_context(model)
 
 
-async def context_of(config: Config, model: OpenAIModel) -> int:
-    """Return how many tokens the model takes: configured, known, or asked from its server."""
+async def context_of(config: Config, model: OpenAIModel, *, within: float = _TOLD_WITHIN) -> int:
+    """Return how many tokens the model takes: configured, known, or asked from its server.
+
+    A server that does not say so `within` seconds is not waited for; one that finds a prompt too long says
+    so then.
+    """
     if config.llm.context_tokens is not None:
         return config.llm.context_tokens
     if config.llm.local:
         return MODEL_CONTEXT
-    return await model.context_limit() or _DEFAULT_CONTEXT
+    try:
+        async with asyncio.timeout(within):
+            return await model.context_limit() or _DEFAULT_CONTEXT
+    except TimeoutError:
+        return _DEFAULT_CONTEXT
 
 
 @asynccontextmanager
