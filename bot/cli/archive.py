@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.app import open_archive, zone_of
-from bot.cli.running import log_to_file, person, quiet, show, tell
+from bot.cli.running import as_text, log_to_file, person, quiet, show, tell
 from bot.commands.forgetting import counts_text
 from bot.commands.remembering import overview_lines
 from bot.config import Config
@@ -28,7 +28,7 @@ async def memory(arguments: argparse.Namespace, config: Config, texts: Texts) ->
     async with _archive(config) as archive:
         overview = await archive.overview(memory_id, in_front_of=DIRECT)
         if arguments.json:
-            print(json.dumps(as_json(overview), ensure_ascii=False, indent=2))
+            print(as_text(as_json(overview), indent=2))
         else:
             show("\n".join(overview_lines(overview, texts, zone_of(config))))
             if not overview.sessions:
@@ -72,7 +72,7 @@ async def forget(arguments: argparse.Namespace, config: Config, texts: Texts) ->
     async with _archive(config) as archive:
         plan = await archive.plan_forgetting(memory_id, DIRECT, "everything")
         if plan is None:
-            print(texts("forget.nothing"))
+            show(texts("forget.nothing"))
             return 0
         counts = counts_text(plan.holdings, texts)
         if not arguments.yes and not await _sure(texts("forget.sure", counts=counts)):
@@ -80,16 +80,16 @@ async def forget(arguments: argparse.Namespace, config: Config, texts: Texts) ->
         erased = await archive.forget(plan)
     gone = counts_text(erased.gone, texts)
     if erased.left:
-        print(texts("forget.left", counts=gone, left=counts_text(erased.left, texts)))
+        show(texts("forget.left", counts=gone, left=counts_text(erased.left, texts)))
         return 1
-    print(texts("forget.done", counts=gone))
+    show(texts("forget.done", counts=gone))
     return 0
 
 
 async def _sure(question: str) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
         raise UserError(f"{question} Say so with --yes.")
-    print(f"{question} [y/N] ", end="", flush=True)
+    show(f"{question} [y/N] ", end="")
     # Not read here: while it waited, no Ctrl-C would be heard, and no lease be kept.
     async with contextlib.aclosing(lines(sys.stdin)) as answers:
         return (await anext(answers, "")).strip().casefold() in {"y", "yes", "是"}
@@ -103,11 +103,10 @@ async def export(arguments: argparse.Namespace, config: Config, texts: Texts) ->
     if portrait is None:
         tell(f"There is nothing of {memory_id}.")
         return 1
-    text = json.dumps(to_json(portrait), ensure_ascii=False, indent=1)
     if arguments.output is None:
-        print(text)
+        print(as_text(to_json(portrait), indent=1))
     else:
-        _write(Path(arguments.output), text)
+        _write(Path(arguments.output), json.dumps(to_json(portrait), ensure_ascii=False, indent=1))
         tell(f"{len(portrait.turns)} turns in {len(portrait.sessions)} sessions are in {arguments.output}.")
     return 0
 

@@ -6,10 +6,11 @@ import argparse
 import asyncio
 import contextlib
 import getpass
+import json
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, TextIO
 
 from bot import log
 from bot.config import Config, load
@@ -62,14 +63,26 @@ def log_to_file(config: Config, name: str) -> None:
         raise ConfigError(f"data_dir: {why}; give it to this user, or set OMOIDE_DATA_DIR") from error
 
 
-def show(text: str) -> None:
+def show(text: str, *, end: str = "\n") -> None:
     """Print what was asked for; it may come from models, servers and files, and commands no terminal."""
-    print(visible(text), flush=True)
+    print(_writable(visible(text), sys.stdout), end=end, flush=True)
+
+
+def as_text(value: object, *, indent: int) -> str:
+    """Write a value as JSON, escaped where standard output cannot write every character."""
+    whole = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") == "utf8"
+    return json.dumps(value, ensure_ascii=not whole, indent=indent)
+
+
+def _writable(text: str, stream: TextIO | None) -> str:
+    """Replace what this stream, which may be closed, has no bytes for."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding)
 
 
 def tell(text: str) -> None:
     """Say something beside the output: progress, errors."""
-    print(visible(text), file=sys.stderr, flush=True)
+    print(_writable(visible(text), sys.stderr), file=sys.stderr, flush=True)
 
 
 def quiet(text: str) -> None:

@@ -219,6 +219,18 @@ async def test_a_data_folder_that_cannot_be_is_said_in_one_line_and_doctor_says_
         assert "Traceback" not in found.err
 
 
+async def test_a_terminal_that_cannot_write_chinese_gets_no_trace_and_scripts_get_every_character(
+    omoide: Omoide, model: FaultServer
+) -> None:
+    model.script(Says("你好 🐈"))
+    await omoide("chat", "--user", "mei", said="猫\n")
+    poor = Omoide(omoide.data_dir, model.base_url, {"PYTHONIOENCODING": "ascii", "LANG": "zh_CN.UTF-8"})
+    shown = await poor("memory", "mei")
+    assert (shown.code, shown.err) == (0, "")
+    assert (await poor("memory", "mei", "--json")).json["window"][0]["reply"] == "你好 🐈"
+    assert (await poor("export", "mei")).json["turns"][0]["human"] == "猫"
+
+
 async def test_an_export_replaces_files_only_and_leaves_nothing_half_done(
     omoide: Omoide, tmp_path: Path
 ) -> None:
