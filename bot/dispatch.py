@@ -14,6 +14,7 @@ from functools import partial
 from zoneinfo import ZoneInfo
 
 from bot.chat.engine import Engine, Key
+from bot.chat.policy import Excuse
 from bot.commands import Answer, Call, Offers, named, parse, unknown
 from bot.message import IncomingMessage, audience_of, memory_id_of
 from bot.platforms.base import Sink
@@ -21,6 +22,9 @@ from bot.texts import Texts
 from memory import Clock, Memory, StoreUnavailable, TaskSet, log_failure
 
 log = logging.getLogger(__name__)
+
+
+_LONGEST = 200_000  # characters: no model takes it, and a document of the store ends at 16 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,9 @@ class Dispatcher:
         first, last = batch[0].message, batch[-1]
         if last.talk:
             text = "\n".join(waiting.message.text for waiting in batch)
+            if len(text) > _LONGEST:
+                await last.sink.say(self._texts(first)(Excuse.TOO_LONG.value))
+                return
             said = await self._engine.answer(
                 _key(first), text, name=first.author.name, at=first.at, sink=last.sink
             )

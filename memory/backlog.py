@@ -36,6 +36,10 @@ class Backlog:
         """Tell whether turns of this conversation wait; later ones must then queue up behind them."""
         return any(turn.memory_id == memory_id and turn.audience == audience for turn, _ in self._turns)
 
+    def count(self, memory_id: MemoryId) -> int:
+        """Count the turns of a person that wait."""
+        return sum(turn.memory_id == memory_id for turn, _ in self._turns)
+
     def hold(self, turn: Turn, session: Session) -> None:
         """Keep a turn, and the session it was made in, until the store takes them."""
         self._turns.append((turn, session))

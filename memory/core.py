@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import TracebackType
@@ -124,6 +125,9 @@ class Memory:
         except StoreUnavailable as fault:
             log.warning("memory starts without its store, which is away: %s", fault)
             self._starting.spawn(self._come_up_later(), name="memory-start")
+        except BaseException:
+            await self.aclose(grace=0)
+            raise
         return self
 
     async def __aexit__(
@@ -151,12 +155,13 @@ class Memory:
 
     async def aclose(self, *, grace: float) -> None:
         """Stop; summaries that are under way get `grace` seconds. Open sessions stay open."""
-        await self._starting.aclose()
-        await self._schedule.aclose()
-        await self._sessions.aclose()
-        await self._folder.aclose()
-        await self._closer.drain(grace=grace)
-        await self._closer.aclose()
+        async with AsyncExitStack() as stack:  # each step is taken, whatever becomes of the others
+            stack.push_async_callback(self._closer.aclose)
+            stack.push_async_callback(self._closer.drain, grace=grace)
+            stack.push_async_callback(self._folder.aclose)
+            stack.push_async_callback(self._sessions.aclose)
+            stack.push_async_callback(self._schedule.aclose)
+            stack.push_async_callback(self._starting.aclose)
 
     # A turn
 
@@ -286,10 +291,9 @@ class Memory:
         """What is stored: overview, search, export, time zone."""
         return self._archive
 
-    @property
-    def waiting(self) -> int:
-        """How many turns wait for a store that is away."""
-        return len(self._sessions.backlog)
+    def waiting(self, memory_id: MemoryId) -> int:
+        """Count a person's turns that wait for a store that is away."""
+        return self._sessions.backlog.count(memory_id)
 
     async def end_session(self, memory_id: MemoryId, audience: Audience) -> bool:
         """End the session of this conversation now; False if none is open. Raises StoreFault."""

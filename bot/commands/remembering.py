@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from bot.commands.command import Answer, Call
 from bot.texts import Texts
-from memory import Overview, Person, SessionState, SessionView, Turn, find_zone
+from memory import Overview, Person, SessionState, SessionView, StoreUnavailable, Turn, find_zone
 
 _MOST_SESSIONS = 8
 _MOST_FOUND = 8
@@ -21,10 +21,13 @@ async def show_memory(call: Call) -> Answer:
         return await _search(call, "".join(rest))
     if verb:
         return Answer(call.texts("memory.usage"))
-    overview = await call.memory.archive.overview(call.memory_id, in_front_of=call.audience)
-    lines = list(overview_lines(overview, call.texts, call.zone))
-    if call.memory.waiting:
-        turns = call.texts.counted("count.turns", call.memory.waiting)
+    try:
+        overview = await call.memory.archive.overview(call.memory_id, in_front_of=call.audience)
+        lines = list(overview_lines(overview, call.texts, call.zone))
+    except StoreUnavailable:
+        lines = [call.texts("memory-away")]
+    if waiting := call.memory.waiting(call.memory_id):
+        turns = call.texts.counted("count.turns", waiting)
         lines.append(call.texts("memory.unstored", turns=turns))
     return Answer("\n".join(lines))
 

@@ -7,6 +7,7 @@ person was erased meanwhile.
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 from memory.backlog import Backlog
@@ -75,11 +76,15 @@ class Sessions:
         While the store does not take it, the turn waits in the backlog. A turn whose person was erased
         meanwhile is not kept.
         """
-        async with self._held.lock(key_of(conversation.session)):
-            try:
+        try:
+            async with self._held.lock(key_of(conversation.session)):
                 return await self._keep(conversation, turn)
-            finally:
-                self._held.lay_down(conversation)
+        except asyncio.CancelledError:
+            # A shutdown: whether the store has it or not, storing it again does no harm.
+            self._wait_for_store(conversation, turn)
+            raise
+        finally:
+            self._held.lay_down(conversation)
 
     def abandon(self, conversation: Conversation) -> None:
         """End a turn that has come to nothing."""
@@ -93,9 +98,7 @@ class Sessions:
         try:
             turn = await self._write(conversation, turn)
         except StoreFault:
-            if not conversation.gone:
-                self._late.expect(conversation, first=not len(self.backlog))
-                self.backlog.hold(turn, conversation.session)
+            self._wait_for_store(conversation, turn)
         if conversation.gone:
             return turn
         held = self._held.get(key_of(conversation.session)) or conversation
@@ -104,6 +107,11 @@ class Sessions:
             held.append(turn)
             self._held.hold(held, deadline=self._clock.now() + self._timeout)
         return turn
+
+    def _wait_for_store(self, conversation: Conversation, turn: Turn) -> None:
+        if not conversation.gone:
+            self._late.expect(conversation, first=not len(self.backlog))
+            self.backlog.hold(turn, conversation.session)
 
     async def _write(self, conversation: Conversation, turn: Turn) -> Turn:
         if conversation.provisional or self.backlog.holds(turn.memory_id, turn.audience):

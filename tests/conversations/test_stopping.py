@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import pytest
+
 from bot.errors import ModelUnreachable, PromptTooLong
 from bot.platforms.base import Choice
-from memory import MemoryId, Outcome
+from memory import MemoryId, Outcome, StoreFault
 from memory.stores.inmemory import InMemoryStore
 from tests.clock import settle
 from tests.conversations.companion import Shown, companion, whole
@@ -138,3 +140,25 @@ async def test_a_sink_that_can_show_nothing_keeps_nobody_waiting() -> None:
         assert also.done()
         assert third.reply == "Three."
         assert [turn.human for turn in await it.store.turns(MEI)] == ["a", "b", "c"]
+
+
+async def test_a_shutdown_while_the_turn_is_being_stored_loses_nothing() -> None:
+    store = FlakyStore(InMemoryStore())
+    async with companion("Said.", store=store) as it:
+        gate = store.hold("add_turn")
+        it.someone().sends("Keep this.")
+        await settle()
+        assert gate.reached.is_set()
+    (turn,) = await store.turns(MEI)
+    assert (turn.human, turn.reply) == ("Keep this.", "Said.")
+
+
+async def test_memory_that_cannot_start_leaves_nothing_running() -> None:
+    store = FlakyStore(InMemoryStore())
+    store.fail("prepare", StoreFault("the password is wrong"))
+    before = asyncio.all_tasks()
+    with pytest.raises(StoreFault, match="password"):
+        async with companion(store=store):
+            raise AssertionError("it has started")
+    await settle()
+    assert asyncio.all_tasks() == before

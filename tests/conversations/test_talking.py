@@ -281,6 +281,8 @@ async def test_a_store_that_goes_away_stops_no_reply_and_loses_no_turn() -> None
         assert (await mei.says("b")).reply == "Two."
         told = await mei.says("/memory")
         assert "can't get at my memory" in told.text
+        assert "1 turn not stored yet" in told.text
+        assert "not stored" not in (await it.someone("tom").says("/memory")).text
         store.away = False
         await it.clock.advance(60)
         assert (await mei.says("c")).reply == "Three."
@@ -391,3 +393,12 @@ async def test_an_unforeseen_fault_is_told_kindly_logged_without_words_and_ends_
         assert (await mei.says("And now?")).reply == "All well."
     assert "answering a message failed: RuntimeError" in caplog.text
     assert "XYZZY" not in caplog.text
+
+
+async def test_a_message_beyond_all_measure_is_refused_kindly_and_not_kept() -> None:
+    async with companion("Hm.") as it:
+        mei = it.someone()
+        assert "smaller parts" in (await mei.says("x" * 200_001)).text
+        assert it.model.prompts == []
+        assert (await mei.says("x")).reply == "Hm."
+        assert len(await it.store.turns(MEI)) == 1

@@ -179,13 +179,13 @@ async def test_what_waits_for_the_store_is_forgotten_with_the_rest(store: FlakyS
         assert plan is not None
         store.fail("add_turn", StoreUnavailable("away"))
         await talk.say("waiting")
-        assert talk.memory.waiting == 1
+        assert talk.memory.waiting(ANN) == 1
         store.fail("add_turn", None)
         erased = await talk.memory.forget(plan)
         assert (erased.gone.turns, erased.gone.sessions, bool(erased.left)) == (2, 1, False)
         await talk.clock.advance(60)
         assert await texts(store) == []
-        assert talk.memory.waiting == 0
+        assert talk.memory.waiting(ANN) == 0
         await check_laws(store)
 
 
