@@ -42,6 +42,12 @@ class LiveLine:
         return lines
 
 
+def wrapped(text: str, *, width: int) -> str:
+    """Wrap a whole text as a streamed reply is wrapped."""
+    live = LiveLine()
+    return "\n".join([*live.add(text, width=width), live.text])
+
+
 def _line_end(text: str, width: int) -> int | None:
     """Return where the first line of the text ends, None if it may still grow.
 
@@ -172,7 +178,8 @@ class Screen:
     async def say(self, text: str, *, choices: Sequence[Choice] = ()) -> None:
         """Print whole lines, above a reply that is still coming in."""
         self._status = ""
-        await self._above(self._line(("", text)))
+        width = self._session.app.output.get_size().columns - 1
+        await self._above(self._line(("", wrapped(text, width=width))))
         self._choices = tuple(choices)
         self._session.app.invalidate()
 

@@ -18,7 +18,7 @@ from bot.message import Platform, memory_id_of
 from bot.platforms.base import Choice
 from bot.platforms.terminal import from_line, numbered, picked, valid_name, visible
 from bot.platforms.terminal_pipe import PipeTerminal
-from bot.platforms.terminal_screen import LiveLine, Screen
+from bot.platforms.terminal_screen import LiveLine, Screen, wrapped
 from memory import DIRECT
 from tests.clock import NOON
 from tests.conversations.companion import Companion, companion
@@ -96,6 +96,10 @@ def test_lines_break_between_words_and_between_wide_characters() -> None:
         "你好世",
         "界，今天",
     ]  # no line begins with a comma
+
+
+def test_a_whole_text_is_wrapped_between_words() -> None:
+    assert wrapped("one two three four\nfive", width=10) == "one two\nthree four\nfive"
 
 
 # A pipe
