@@ -269,7 +269,7 @@ async def test_a_screen_shows_choices_and_takes_a_number() -> None:
             terminal.press("/forget last\r")
             await terminal.until("2) no, keep it")
             terminal.press("1\r")
-            await terminal.until("Nothing of it is left.")
+            await terminal.until("Nothing of it")
             terminal.press("\x04")
             await asyncio.wait_for(running, 10)
             assert await it.store.turns(_MEI) == ()
