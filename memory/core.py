@@ -302,14 +302,12 @@ class Memory:
 
     async def plan_forgetting(self, memory_id: MemoryId, audience: Audience, scope: Scope) -> Plan | None:
         """Say in numbers what erasing would take; None when there is nothing. Raises StoreFault."""
-        if len(self._sessions.backlog):
-            await self._sessions.backlog.flush()
+        await self._sessions.backlog.flush()
         return await self._archive.plan_forgetting(memory_id, audience, scope)
 
     async def forget(self, plan: Plan) -> Erased:
         """Erase, check that nothing is left, and have summaries made anew. Raises StoreFault."""
-        if len(self._sessions.backlog):
-            await self._sessions.backlog.flush()
+        await self._sessions.backlog.flush()
         erased = await self._archive.forget(plan)
         try:
             await self._sessions.sweep()

@@ -366,7 +366,8 @@ def test_pips_own_words_are_understood(project: Path, tmp_path: Path) -> None:
     unknown = good.replace("first==1.0", "secantusdb==0.1")
     assert "downloaded for first is not the file" in told(altered, *wheels)
     assert "The embedded database is not made for this system" in told(unknown, *wheels)
-    assert "cannot be reached" in told(good, "--index-url", "http://127.0.0.1:9/simple")
+    nobody = "http://127.0.0.1:9/simple"
+    assert "cannot be reached" in told(good, "--index-url", nobody)
 
 
 def test_what_is_there_is_looked_at_again_when_anything_of_it_changed(project: Path) -> None:
