@@ -12,6 +12,8 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
+_INTERRUPTED, _TERMINATED = 130, 143
+
 Command = Callable[[argparse.Namespace, Mapping[str, str]], int]
 
 
@@ -19,13 +21,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     arguments = _parser().parse_args(argv)
     try:
-        return _command(arguments.command)(arguments, os.environ)
+        code = _command(arguments.command)(arguments, os.environ)
     except KeyboardInterrupt:
-        return 130
+        code = _INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has gone: nothing more to say, also not at the interpreter's end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    if code in {_INTERRUPTED, _TERMINATED}:
+        # All is in order by now, but a thread may be blocked in a read of the terminal: wait for nothing.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
 def _command(name: str) -> Command:

@@ -92,7 +92,9 @@ async def _sure(question: str) -> bool:
     show(f"{question} [y/N] ", end="")
     # Not read here: while it waited, no Ctrl-C would be heard, and no lease be kept.
     async with contextlib.aclosing(lines(sys.stdin)) as answers:
-        return (await anext(answers, "")).strip().casefold() in {"y", "yes", "是"}
+        async for answer in answers:
+            return answer.strip().casefold() in {"y", "yes", "是"}
+    return False
 
 
 async def export(arguments: argparse.Namespace, config: Config, texts: Texts) -> int:
